@@ -1,0 +1,1 @@
+"""The `edge-run` command line; one module a command."""

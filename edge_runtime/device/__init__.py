@@ -1,0 +1,1 @@
+"""Device facts and measured choices."""

@@ -1,0 +1,1 @@
+"""Documents and schemas into fields with evidence."""

@@ -1,0 +1,1 @@
+"""The KV cache outside the model: state blobs and the prefix store."""

@@ -1,0 +1,1 @@
+"""Model files: catalogue, download, verification, optimisation."""

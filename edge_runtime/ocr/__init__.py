@@ -1,0 +1,1 @@
+"""Pictures and PDFs into lines of text."""

@@ -1,0 +1,27 @@
+"""Imports of optional packages, with the command that installs them."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from edge_runtime.errors import MissingDependency
+
+
+def require(module: str, *, extra: str | None = None, package: str | None = None) -> ModuleType:
+    """Import `module` or raise `MissingDependency` naming the pip command.
+
+    Args:
+        module: Dotted module name.
+        extra: The edge-runtime extra that brings it.
+        package: The PyPI name, when there is no extra for it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as err:
+        what = f"'edge-runtime[{extra}]'" if extra else (package or module)
+        raise MissingDependency(
+            f"The package {module!r} cannot be imported: {err}",
+            hint=f"pip install {what}",
+            details={"module": module},
+        ) from err
