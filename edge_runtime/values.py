@@ -25,14 +25,17 @@ class Box:
 
     @property
     def width(self) -> float:
+        """Horizontal extent in pixels."""
         return self.x1 - self.x0
 
     @property
     def height(self) -> float:
+        """Vertical extent in pixels."""
         return self.y1 - self.y0
 
     @property
     def center(self) -> Point:
+        """The middle."""
         return ((self.x0 + self.x1) / 2, (self.y0 + self.y1) / 2)
 
     def union(self, other: Box) -> Box:
