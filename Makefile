@@ -50,7 +50,7 @@ check: $(TESTED)
 	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 fmt: $(TESTED)
 	$(BIN)/ruff format .

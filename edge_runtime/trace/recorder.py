@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,7 +59,7 @@ class Recorder:
         return time.perf_counter_ns() - self.origin_ns
 
     @contextlib.contextmanager
-    def span(self, name: str, **notes: Any) -> Iterator[Span]:
+    def span(self, name: str, **notes: Any) -> Generator[Span]:
         """Record the enclosed work; kept also when it raises (with `error` noted)."""
         cpu0 = time.thread_time_ns()
         start = self.now_ns()
@@ -133,7 +133,7 @@ def current() -> Recorder:
 
 
 @contextlib.contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
+def recording(recorder: Recorder) -> Generator[Recorder]:
     """Make `recorder` the current one for the enclosed code."""
     token = _current.set(recorder)
     try:

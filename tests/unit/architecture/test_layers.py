@@ -34,9 +34,17 @@ LAYERS: dict[str, int] = {
 }
 HARD_LIMIT_LINES = 500
 VAGUE_NAMES = ("utils", "helpers", "manager", "misc", "common", "base_")
-HEAVY = set(
-    ["numpy", "llama_cpp", "onnxruntime", "cv2", "rapidocr", "pypdfium2", "rich", "PIL", "httpx"]
-)
+HEAVY = {
+    "numpy",
+    "llama_cpp",
+    "onnxruntime",
+    "cv2",
+    "rapidocr",
+    "pypdfium2",
+    "rich",
+    "PIL",
+    "httpx",
+}
 ALWAYS_LIGHT = ("errors", "values", "events", "optional", "resources", "trace")
 
 

@@ -9,9 +9,17 @@ import pytest
 
 import edge_runtime
 
-HEAVY = set(
-    ["numpy", "llama_cpp", "onnxruntime", "cv2", "rapidocr", "pypdfium2", "PIL", "rich", "pydantic"]
-)
+HEAVY = {
+    "numpy",
+    "llama_cpp",
+    "onnxruntime",
+    "cv2",
+    "rapidocr",
+    "pypdfium2",
+    "PIL",
+    "rich",
+    "pydantic",
+}
 
 
 def test_every_public_name_is_importable_and_sorted() -> None:
