@@ -75,7 +75,7 @@ class Affine:
     @property
     def is_identity(self) -> bool:
         """Whether nothing moves."""
-        return self == Affine()
+        return self == IDENTITY
 
     def apply(self, points: npt.NDArray[Any]) -> Points:
         """Map points, shape (..., 2), to an array of the same shape in float64."""
@@ -131,3 +131,6 @@ class Affine:
             yy=yy,
             y0=-(yx * self.x0 + yy * self.y0),
         )
+
+
+IDENTITY = Affine()

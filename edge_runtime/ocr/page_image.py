@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_runtime.errors import UsageError
-from edge_runtime.ocr.affine import Affine
+from edge_runtime.ocr.affine import IDENTITY, Affine
 from edge_runtime.values import Box, Line, PageInfo
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
@@ -31,7 +31,7 @@ class PageImage:
 
     pixels: Pixels
     info: PageInfo
-    to_original: Affine = Affine()
+    to_original: Affine = IDENTITY
     text_lines: tuple[Line, ...] = ()
 
     def __post_init__(self) -> None:
