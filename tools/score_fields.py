@@ -8,7 +8,7 @@ package uses, so that a mistake there cannot cancel out.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
@@ -49,17 +49,17 @@ def alphanumerics(text: str) -> str:
     return "".join(c for c in folded if c.isalnum())
 
 
-def _day(year: str, month: int, day: int) -> datetime.date | None:
+def _day(year: str, month: int, day: int) -> dt.date | None:
     number = int(year)
     if len(year) == 2:
         number += 2000 if number < 70 else 1900
     try:
-        return datetime.date(number, month, day)
+        return dt.date(number, month, day)
     except ValueError:
         return None
 
 
-def parse_date(text: str) -> datetime.date | None:
+def parse_date(text: str) -> dt.date | None:
     """The first calendar day in `text`; day before month where both readings are possible."""
     if found := _NUMERIC_DATE.search(text):
         first, second, third = found.groups()
