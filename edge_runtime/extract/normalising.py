@@ -58,24 +58,6 @@ _FALSE = frozenset({
     "unchecked", "unselected", "unpaid", "☐", "[]", "()",
 })  # fmt: skip
 
-_EMAIL = "not_an_email"
-NOT_A_PHONE = "not_a_phone"
-NOT_A_URL = "not_a_url"
-FUZZY_OPTION = "fuzzy_option"
-SEVERAL_VALUES = "several_values"
-PERCENT = "percent"
-PATTERN_MISMATCH = "pattern_mismatch"
-
-_FUZZY_OPTION_SCORE = 82.0
-_FUZZY_OPTION_LEAD = 8.0
-
-_TRUE = frozenset(
-    "true yes y on 1 x ja oui si sim vrai wahr vero verdadero checked selected paid ☑ ☒ ✓ ✔ ✗ ✘ [x] (x)".split()
-)
-_FALSE = frozenset(
-    "false no n off 0 nein non nee nao faux falsch falso unchecked unselected unpaid ☐ [] ()".split()
-)
-
 _EMAIL = re.compile(
     r"[A-Z0-9._%+\-]+\s?@\s?[A-Z0-9\-]+(?:\s?\.\s?[A-Z0-9\-]+)*\s?\.\s?[A-Z]{2,}", re.IGNORECASE
 )
