@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from edge_runtime.extract import locales
@@ -21,6 +21,7 @@ from edge_runtime.extract.amounts import (
 from edge_runtime.extract.confusions import OCR_REPAIRED, fold, fold_alnum
 from edge_runtime.extract.dates import (
     AMBIGUOUS_DATE,
+    COMPACT_DATE,
     DateMatch,
     find_dates,
     infer_day_first,
@@ -58,6 +59,8 @@ _FALSE = frozenset({
     "unchecked", "unselected", "unpaid", "☐", "[]", "()",
 })  # fmt: skip
 
+_GLUED_DATE = re.compile(r"([0-9]{2})([0-9]{2})((?:19|20)[0-9]{2})")
+_TORN_YEAR = re.compile(r"[/.\-]\s?(?:19|20)\s[0-9]{2}$")
 _EMAIL = re.compile(
     r"[A-Z0-9._%+\-]+\s?@\s?[A-Z0-9\-]+(?:\s?\.\s?[A-Z0-9\-]+)*\s?\.\s?[A-Z]{2,}", re.IGNORECASE
 )
@@ -189,9 +192,14 @@ def clean_string(text: str) -> str:
 
 
 def _read_date(text: str, reading: Conventions) -> tuple[Any, list[str]]:
-    dates = find_dates(text, day_first=reading.day_first)
+    dates: list[DateMatch] = []
+    if not _TORN_YEAR.search(text):
+        dates = find_dates(text, day_first=reading.day_first)
     if not dates:
         dates = _dates_without_spaces(text, reading.day_first)
+    if not dates and (glued := _GLUED_DATE.fullmatch(text)):
+        dates = find_dates("/".join(glued.groups()), day_first=reading.day_first)
+        dates = [replace(d, reasons=(COMPACT_DATE, *d.reasons)) for d in dates]
     if not dates:
         return None, [NOT_A_DATE]
     first = dates[0]
