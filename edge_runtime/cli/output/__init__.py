@@ -1,0 +1,1 @@
+"""How a result looks: JSON, tables, CSV, Markdown, text and a picture."""
