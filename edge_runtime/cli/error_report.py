@@ -45,7 +45,7 @@ def print_error(facts: dict[str, Any]) -> None:
     """The human form on stderr: what happened, then what mends it."""
     lines = [f"error: {facts['message']}"]
     if facts.get("hint"):
-        lines.append(f"  try: {facts['hint']}")
+        lines.append(f"  hint: {facts['hint']}")
     sys.stderr.write("\n".join(lines) + "\n")
     sys.stderr.flush()
 

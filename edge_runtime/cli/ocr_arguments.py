@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from edge_runtime.cli.output.formats import FORMAT_NAMES
 
