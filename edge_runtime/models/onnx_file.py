@@ -79,7 +79,7 @@ class _Message:
             value |= (byte[0] & 0x7F) << shift
             if not byte[0] & 0x80:
                 return value
-        self.fail(f"a number is longer than 10 bytes (near byte {self._stream.tell()})")
+        return self.fail(f"a number is longer than 10 bytes (near byte {self._stream.tell()})")
 
     def fields(self, start: int, end: int, what: str) -> Iterator[_Field]:
         """The fields of the message that lies at `start`..`end`."""
