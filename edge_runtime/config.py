@@ -62,7 +62,10 @@ class ReviewSettings(_Settings):
 
 
 class ExtractionDefaults(_Settings):
-    """What is extracted and how. `schema_ref` (`schema` in files): preset, file, class, template."""
+    """What is extracted and how.
+
+    `schema_ref`, called `schema` in files, is anything `extract.schema_loading` takes.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
     schema_ref: str = Field(default="auto", alias="schema")

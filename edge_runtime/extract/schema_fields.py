@@ -145,7 +145,7 @@ def _labels(name: str, schema: Schema, where: str) -> tuple[str, ...]:
         *([title] if title else []),
         *_texts(schema, "x-labels", where),
     ]
-        unique = {fold(label): label for label in reversed(candidates) if label.strip()}
+    unique = {fold(label): label for label in reversed(candidates) if label.strip()}
     return tuple(reversed(unique.values()))
 
 
