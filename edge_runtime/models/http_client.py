@@ -72,8 +72,8 @@ def open_url(
     """Request `url`, following redirects, and close the answer afterwards.
 
     `Authorization` is only sent to the host that was asked first. With `leave_host` off, a
-    redirect to another host is not followed but is itself the answer. Status codes below 400 and 416
-    (range not satisfiable) are answers; all others are errors.
+    redirect to another host is not followed but is itself the answer. Status codes below 400, and
+    416 (range not satisfiable), are answers; all others are errors.
 
     Raises:
         DownloadError: No connection, a redirect loop, or a refusal.

