@@ -34,18 +34,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from edge_runtime import resources
-    from edge_runtime.extract.schema_loading import load_schema
+    from edge_runtime.extract.schema_loading import load_schema, preset_names
 
-    names = sorted(path.stem for path in resources.list_data("pipelines", "schemas/*.json"))
-    rows = [(schema.name, schema.title, schema.description) for schema in map(load_schema, names)]
+    schemas = [load_schema(name) for name in preset_names()]
+    rows = [(schema.name, schema.title, schema.description) for schema in schemas]
     if args.json:
         keys = ("name", "title", "description")
         _print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return 0
     from edge_runtime.cli.output.plain_text import aligned
 
-    lines = aligned([(name, description or title) for name, title, description in rows])
+    lines = aligned(
+        [(name, description or title) for name, title, description in rows], max_cell=200
+    )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
@@ -62,34 +63,29 @@ def _check(args: argparse.Namespace) -> int:
     from edge_runtime.extract.schema_loading import load_schema
 
     schema = load_schema(args.ref)
-    rows = [
-        {
-            "path": spec.path,
-            "kind": spec.kind.value,
-            "required": spec.required,
-            "nullable": spec.nullable,
-            "labels": list(spec.labels),
-        }
-        for spec in schema.fields
-    ]
-    rows += [
-        {
-            "path": "/".join(part for part in (array.path, "*", spec.path) if part),
-            "kind": spec.kind.value,
-            "required": spec.required,
-            "nullable": spec.nullable,
-            "labels": list(spec.labels),
-        }
+    specs = [(spec.path, spec) for spec in schema.fields]
+    specs += [
+        ("/".join(part for part in (array.path, "*", spec.path) if part), spec)
         for array in schema.arrays
         for spec in array.item_fields
     ]
     if args.json:
-        _print_json({"name": schema.name, "is_open": schema.is_open, "fields": rows})
+        fields = [
+            {
+                "path": path,
+                "kind": spec.kind.value,
+                "required": spec.required,
+                "nullable": spec.nullable,
+                "labels": list(spec.labels),
+            }
+            for path, spec in specs
+        ]
+        _print_json({"name": schema.name, "is_open": schema.is_open, "fields": fields})
         return 0
     head = ("path", "kind", "required", "looked for beside")
     cells = [
-        (str(r["path"]), str(r["kind"]), "yes" if r["required"] else "", ", ".join(r["labels"]))
-        for r in rows
+        (path, spec.kind.value, "yes" if spec.required else "", ", ".join(spec.labels))
+        for path, spec in specs
     ]
     lines = [f"{schema.name}: {schema.title}", "", *aligned([head, *cells])]
     if schema.is_open:

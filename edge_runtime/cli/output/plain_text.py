@@ -103,9 +103,11 @@ def _stage_lines(timing: Timing) -> Iterator[str]:
     yield from aligned(rows, right=(1, 2, 3, 4))
 
 
-def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> Iterator[str]:
+def aligned(
+    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), max_cell: int = _MAX_CELL
+) -> Iterator[str]:
     """Rows as columns of equal width, cells longer than a bound cut with an ellipsis."""
-    cut = [[_cut(cell) for cell in row] for row in rows]
+    cut = [[_cut(cell, max_cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cut) for i in range(len(cut[0]))]
     for row in cut:
         cells = (
@@ -115,6 +117,6 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> Iter
         yield "  ".join(cells).rstrip()
 
 
-def _cut(cell: str) -> str:
+def _cut(cell: str, max_cell: int) -> str:
     flat = " ".join(cell.split())
-    return flat if len(flat) <= _MAX_CELL else flat[: _MAX_CELL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return flat if len(flat) <= max_cell else flat[: max_cell - 1] + "\N{HORIZONTAL ELLIPSIS}"
