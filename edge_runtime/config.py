@@ -54,11 +54,12 @@ class LanguageDefaults(_Settings):
 
 
 class ReviewSettings(_Settings):
-    """When a field may be used without a look; see `extract.review`."""
+    """When a field may be used without a look; see `extract.review.ReviewRules`."""
 
-    ok_confidence: Share = 0.5
+    ok_confidence: Share = 0.7
     keep_confidence: Share = 0.0
-    tolerated: tuple[str, ...] = ()
+    ok_ocr_confidence: Share = 0.5
+    tolerated: frozenset[str] = frozenset()
 
 
 class ExtractionDefaults(_Settings):
