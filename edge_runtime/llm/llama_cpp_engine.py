@@ -118,9 +118,13 @@ class LlamaCppEngine:
         """The model's name, or that of its file."""
         return self._header.name or self._header.path.stem
 
-    @cached_property
+    @property
     def identity(self) -> ModelIdentity:
         """For caches; hashes the file on first use unless the digest was given."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> ModelIdentity:
         kind = self._model.metadata("tokenizer.ggml.model") or "none"
         pre = self._model.metadata("tokenizer.ggml.pre") or "none"
         return ModelIdentity(
