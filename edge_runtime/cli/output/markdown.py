@@ -15,7 +15,7 @@ from edge_runtime.cli.output.field_rows import (
 from edge_runtime.values import ResultStatus, RunResult
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$&])")
-_LIST_MARK = re.compile(r"^(\s*\d*)([-+.)])")
+_LINE_MARK = re.compile(r"^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 
 
 def render_markdown(result: RunResult) -> str:
@@ -85,4 +85,4 @@ def _row(cells: Sequence[str]) -> str:
 def escape(text: str) -> str:
     """Text with every character that Markdown could take for markup escaped."""
     escaped = _SPECIAL.sub(r"\\\1", text)
-    return _LIST_MARK.sub(r"\1\\\2", escaped)
+    return _LINE_MARK.sub(r"\1\3\\\2\4", escaped)

@@ -21,6 +21,7 @@ from edge_runtime.cli.output.field_rows import (
 from edge_runtime.cli.output.plain_text import summary
 from edge_runtime.values import FieldStatus, FieldValue, ResultStatus, RunResult, Timing
 
+_NARROW_COLUMNS = 64
 _STATUS_STYLE = {
     FieldStatus.OK: "green",
     FieldStatus.REVIEW: "yellow",
@@ -45,12 +46,12 @@ def render_table(result: RunResult, *, width: int, colour: bool = True) -> str:
         emoji=False,
         markup=False,
     )
-    for part in _parts(result):
+    for part in _parts(result, is_narrow=width < _NARROW_COLUMNS):
         console.print(part)
     return target.getvalue()
 
 
-def _parts(result: RunResult) -> Iterator[RenderableType]:
+def _parts(result: RunResult, *, is_narrow: bool) -> Iterator[RenderableType]:
     head = Text(result.source, style="bold")
     head.append("  ")
     head.append(result.status.value, style=_RESULT_STYLE[result.status])
@@ -65,11 +66,11 @@ def _parts(result: RunResult) -> Iterator[RenderableType]:
         yield _lines_table(result)
     else:
         singles, tables = split_fields(result.fields)
-        yield _fields_table(singles)
+        yield _fields_table(singles, is_narrow=is_narrow)
         for table in tables:
             yield _items_table(table)
     if result.timing.stages:
-        yield _stages_table(result.timing)
+        yield _stages_table(result.timing, is_narrow=is_narrow)
     yield Text(summary(result.timing), style="dim")
 
 
@@ -84,14 +85,15 @@ def _table(title: str | None = None) -> Table:
     )
 
 
-def _fields_table(fields: tuple[FieldValue, ...]) -> Table:
+def _fields_table(fields: tuple[FieldValue, ...], *, is_narrow: bool) -> Table:
     table = _table()
     table.add_column("field", overflow="fold")
     table.add_column("value", overflow="fold", ratio=2)
     table.add_column("conf.", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
-    table.add_column("where", overflow="fold", ratio=2)
-    notes = any(value.reasons for value in fields)
+    if not is_narrow:
+        table.add_column("where", overflow="fold", ratio=2)
+    notes = not is_narrow and any(value.reasons for value in fields)
     if notes:
         table.add_column("notes", overflow="fold", ratio=1)
     for value in fields:
@@ -101,8 +103,9 @@ def _fields_table(fields: tuple[FieldValue, ...]) -> Table:
             Text(show_value(value.value)),
             Text(f"{value.confidence:.2f}" if found else ""),
             Text(value.status.value, style=_STATUS_STYLE[value.status]),
-            Text(show_place(value), style="dim"),
         ]
+        if not is_narrow:
+            cells.append(Text(show_place(value), style="dim"))
         if notes:
             cells.append(Text(", ".join(value.reasons), style="dim"))
         table.add_row(*cells)
@@ -138,17 +141,13 @@ def _lines_table(result: RunResult) -> Table:
     return table
 
 
-def _stages_table(timing: Timing) -> Table:
+def _stages_table(timing: Timing, *, is_narrow: bool) -> Table:
     table = _table()
     table.add_column("stage", no_wrap=True)
-    for name in ("count", "wall ms", "cpu ms", "tokens"):
+    for name in ("wall ms", "tokens") if is_narrow else ("count", "wall ms", "cpu ms", "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
     for stage in timing.stages:
-        table.add_row(
-            Text(stage.name),
-            str(stage.count),
-            f"{stage.wall_ms:.1f}",
-            f"{stage.cpu_ms:.1f}",
-            str(stage.n_tokens or ""),
-        )
+        counted = [str(stage.count), f"{stage.wall_ms:.1f}", f"{stage.cpu_ms:.1f}"]
+        tokens = str(stage.n_tokens or "")
+        table.add_row(Text(stage.name), *(counted[1:2] if is_narrow else counted), tokens)
     return table
