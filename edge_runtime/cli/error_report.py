@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -16,15 +17,17 @@ from edge_runtime.errors import Cancelled, EdgeRuntimeError, ErrorCategory, Reso
 
 SCHEMA_VERSION = "1.0"
 BROKEN_PIPE_EXIT = 128 + 13  # as a shell reports a process ended by SIGPIPE
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _KEPT_TRACEBACKS = 20
 
 
 def report(err: BaseException, *, as_json: bool, debug: bool) -> int:
     """Tell what happened (stderr for people, stdout for programs) and return the exit code."""
     if isinstance(err, BrokenPipeError):
-        # whoever read the output has left; keep the interpreter from complaining at exit too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # whoever read it has left
         return BROKEN_PIPE_EXIT
+    if isinstance(err, OSError) and err.errno in NO_SPACE:
+        _give_up_stdout()
     if isinstance(err, KeyboardInterrupt):
         _leave_at_once_on_second_interrupt()
     facts, code = describe(err)
@@ -56,6 +59,9 @@ def describe(err: BaseException) -> tuple[dict[str, Any], int]:
         return err.to_dict(), err.exit_code
     if isinstance(err, KeyboardInterrupt):
         return Cancelled("Interrupted.").to_dict(), Cancelled.exit_code
+    if isinstance(err, OSError) and err.errno in NO_SPACE:
+        full = ResourceError(f"Output cannot be written: {err.strerror}.", hint="make room")
+        return full.to_dict(), full.exit_code
     if isinstance(err, MemoryError):
         short = ResourceError(
             "There is not enough memory for this.",
@@ -91,6 +97,11 @@ def _keep_traceback(error_id: str, err: BaseException) -> str | None:
     except OSError:
         return None
     return str(path)
+
+
+def _give_up_stdout() -> None:
+    """Throw away what is still buffered, which would fail once more when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave_at_once_on_second_interrupt() -> None:

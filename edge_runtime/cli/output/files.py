@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import secrets
@@ -12,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from edge_runtime.cli.error_report import NO_SPACE
 from edge_runtime.errors import EdgeRuntimeError, ResourceError, UsageError
-
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextlib.contextmanager
@@ -30,7 +28,7 @@ def translated(path: Path) -> Generator[None]:
 
 def _write_error(path: Path, err: OSError) -> EdgeRuntimeError:
     reason = err.strerror or str(err)
-    if err.errno in _NO_SPACE:
+    if err.errno in NO_SPACE:
         return ResourceError(f"{path} cannot be written: {reason}.", hint="make room on that disk")
     return UsageError(f"{path} cannot be written: {reason}.", hint="choose another place with -o")
 

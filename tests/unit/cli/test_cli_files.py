@@ -23,7 +23,7 @@ def test_atomic_write_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
     write_atomically(target, "one")
     write_atomically(target, b"two")
     assert target.read_bytes() == b"two"
-    assert os.listdir(target.parent) == ["out.json"]
+    assert [path.name for path in target.parent.iterdir()] == ["out.json"]
 
 
 def test_failed_atomic_write_keeps_the_old_file(
@@ -39,7 +39,7 @@ def test_failed_atomic_write_keeps_the_old_file(
     with pytest.raises(ResourceError, match="No space left"):
         write_atomically(target, "new")
     assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["out.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
 def test_unwritable_place_is_wrong_usage(tmp_path: Path) -> None:
