@@ -47,6 +47,10 @@ _AMOUNT = re.compile(
     rf"(?P<tail>{_MINUS}(?![\w.])|\s?(?:CR|DR)\b)?(?P<close>\s?\))?",
     re.IGNORECASE,
 )
+_POINT_CURRENCIES = frozenset({
+    "$", "USD", "GBP", "JPY", "AUD", "NZD", "SGD", "HKD", "MYR", "INR", "THB", "PHP", "KRW", "CNY",
+})  # fmt: skip
+_COMMA_CURRENCIES = frozenset({"IDR", "VND", "BRL", "SEK", "NOK", "DKK", "PLN", "CZK", "TRY"})
 _MAX_PLAIN_DIGITS = 9
 """A longer run of digits without separators is an identifier, not a number of things."""
 
@@ -90,6 +94,13 @@ def parse_body(
     if parsed is None:
         return None
     return parsed, tight != body
+
+
+def _mark_of(currency: str | None) -> str | None:
+    """The decimal mark of the countries that use a currency, None where they differ (euro)."""
+    if currency in _POINT_CURRENCIES:
+        return "."
+    return "," if currency in _COMMA_CURRENCIES else None
 
 
 def _has_foreign_neighbour(text: str, start: int) -> bool:
@@ -143,13 +154,15 @@ def _from_match(
         return None
     if match.group("cur2") is None and _runs_on(text, body_end, body):
         return None
-    parsed = parse_body(body, decimal_mark=decimal_mark, is_money=is_money)
+    is_misread_dollar = (currency_text or "").upper() == "S"
+    currency = currency_code("$" if is_misread_dollar else currency_text or "")
+    mark = decimal_mark or _mark_of(currency)
+    parsed = parse_body(body, decimal_mark=mark, is_money=is_money)
     if parsed is None:
         return None
     number, repaired = parsed
     if currency_text is None and body.isdigit() and len(body) > _MAX_PLAIN_DIGITS:
         return None
-    is_misread_dollar = (currency_text or "").upper() == "S"
     start, end = _outer_span(match)
     return AmountMatch(
         start=start,
@@ -157,7 +170,7 @@ def _from_match(
         text=text[start:end],
         value=-number.value if _is_negative(match, number, currency_text) else number.value,
         n_decimals=number.n_decimals,
-        currency=currency_code("$" if is_misread_dollar else currency_text or ""),
+        currency=currency,
         is_percent=match.group("percent") is not None,
         mark=number.mark,
         reasons=(*((OCR_REPAIRED,) if repaired or is_misread_dollar else ()), *number.reasons),

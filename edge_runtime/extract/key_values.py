@@ -111,7 +111,7 @@ def _last_label_start(text: str) -> int:
 
 
 def _last_word(text: str) -> str:
-    return text.split()[-1]
+    return text.rsplit(maxsplit=1)[-1]
 
 
 def _style(word: str) -> str:
