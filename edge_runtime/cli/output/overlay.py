@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -23,6 +24,9 @@ _INK = (30, 30, 30)
 _PAPER = (248, 248, 245)
 _MIN_TEXT_PX = 13
 _MIN_WIDTH_PX = 480
+_NEVER_COVER = 20.0  # covering a marked value counts so many times covering other text
+
+_Taken: TypeAlias = "list[tuple[Box, float]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,12 @@ def draw_page(image: PageImage, page: Page, fields: Sequence[FieldValue]) -> Ima
         shape = to_picture.apply_quad(quad)
         pen.polygon(shape.points, fill=(*colour, 36))
         _outline(pen, shape, (*colour, 255), style.thick_px)
-    taken: list[Box] = [to_picture.apply_quad(quad).box for quad, _ in marks]
-    for quad, field in marks:
-        taken.append(_label(pen, to_picture.apply_quad(quad).box, field, style, taken))
+    taken = [(to_picture.apply_quad(quad).box, _NEVER_COVER) for quad, _ in marks]
+    taken += [(to_picture.apply_quad(line.quad).box, 1.0) for line in page.lines]
+    first = {field.path: (quad, field) for quad, field in reversed(marks)}
+    for quad, field in first.values():
+        place = _label(pen, to_picture.apply_quad(quad).box, field, style, taken)
+        taken.append((place, _NEVER_COVER))
     picture = Image.alpha_composite(picture.convert("RGBA"), glass).convert("RGB")
     return _with_legend(picture, page.lines, fields, style)
 
@@ -122,10 +129,10 @@ def _outline(
 
 
 def _label(
-    pen: ImageDraw.ImageDraw, box: Box, field: FieldValue, style: _Style, taken: Sequence[Box]
+    pen: ImageDraw.ImageDraw, box: Box, field: FieldValue, style: _Style, taken: _Taken
 ) -> Box:
-    """Write the field's name and confidence beside its box, where nothing else is marked."""
-    text = f"{show_path(field.path)} {field.confidence:.2f}"
+    """Write the field's name and confidence beside its box, where it covers least."""
+    text = _drawable(f"{show_path(field.path)} {field.confidence:.2f}")
     font = style.font()
     pad = max(2, style.text_px // 6)
     width = pen.textlength(text, font=font) + 2 * pad
@@ -137,10 +144,8 @@ def _label(
     return place
 
 
-def _free_place(
-    box: Box, width: float, height: float, size: tuple[int, int], taken: Sequence[Box]
-) -> Box:
-    """Above, below, right or left of `box`: the first free place, else the least covered one."""
+def _free_place(box: Box, width: float, height: float, size: tuple[int, int], taken: _Taken) -> Box:
+    """Above, below, right or left of `box`: the first free place, else the one covering least."""
     corners = (
         (box.x0, box.y0 - height),
         (box.x0, box.y1),
@@ -154,7 +159,13 @@ def _free_place(
         left = min(max(0.0, x), max(0.0, size[0] - width))
         top = min(max(0.0, y), max(0.0, size[1] - height))
         places.append(Box(left, top, left + width, top + height))
-    return min(places, key=lambda place: sum(place.intersection_area(other) for other in taken))
+    return min(
+        places,
+        key=lambda place: (
+            sum(weight * place.intersection_area(other) for other, weight in taken if other != box)
+            + _NEVER_COVER * place.intersection_area(box)
+        ),
+    )
 
 
 def _with_legend(
@@ -164,7 +175,7 @@ def _with_legend(
     font = style.font()
     step = round(style.text_px * 1.6)
     rows = list(_legend(lines, fields))
-    missing = [show_path(f.path) for f in fields if f.status is FieldStatus.MISSING]
+    missing = [_drawable(show_path(f.path)) for f in fields if f.status is FieldStatus.MISSING]
     folded = _fold("missing: " + ", ".join(missing), picture.width - step, font) if missing else []
     height = step * (len(rows) + len(folded)) + step
     canvas = Image.new("RGB", (picture.width, picture.height + height), _PAPER)
@@ -193,6 +204,13 @@ def _legend(
         n_fields = sum(field.status is status for field in fields)
         if n_fields:
             yield _COLOURS[status], 3, f"{text} ({n_fields})"
+
+
+def _drawable(text: str) -> str:
+    """The text without what Pillow's own font lacks: accents go, other scripts become `?`."""
+    plain = unicodedata.normalize("NFKD", text)
+    bare = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    return bare.encode("ascii", errors="replace").decode("ascii")
 
 
 def _fold(
