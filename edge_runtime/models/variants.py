@@ -28,7 +28,8 @@ class _Record(BaseModel):
 class VariantRecord(_Record):
     """One requantised copy: how fast it is and how close it stays to the original.
 
-    `speedup` is the median, over paired repetitions, of its prefill speed over the original's.
+    `speedup` and `decode_speedup` are medians, over paired repetitions, of its tokens per second
+    over the original's: of prefill, and of decoding one token at a time.
     `kl_mean` is the mean Kullback-Leibler divergence in nats of its next-token distribution from
     the original's, `same_top1` the share of positions where both name the same best token.
     """
@@ -38,7 +39,9 @@ class VariantRecord(_Record):
     size_bytes: int = Field(gt=0)
     sha256: str
     prefill_tokens_per_s: float
+    decode_tokens_per_s: float
     speedup: float
+    decode_speedup: float
     kl_mean: float
     same_top1: float
     passed: bool
@@ -53,11 +56,14 @@ class Marker(_Record):
     original_sha256: str
     original_weights: str
     original_prefill_tokens_per_s: float
+    original_decode_tokens_per_s: float
     processor: str
     build: str
     n_threads: int
     n_tokens: int
     use_extra_bufts: bool
+    max_kl_mean: float
+    min_same_top1: float
     notes: tuple[str, ...] = ()
     variants: tuple[VariantRecord, ...] = ()
     chosen: str | None = None
