@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,7 +33,7 @@ class RunsDocuments(Protocol):
         """Load the models and prepare the prompt's beginning."""
         ...
 
-    def events(self, source: Any) -> Iterator[Event]:
+    def events(self, source: Any) -> Generator[Event]:
         """Read one document; the last event is its `Result`."""
         ...
 
@@ -68,15 +69,17 @@ def run_one(
     ending: BaseException = StageError("The pipeline ended without a result.")
     pages: dict[int, tuple[PageInfo, list[Line]]] = {}
     try:
-        for event in pipeline.events(document.source):
-            watch(event)
-            if isinstance(event, PageFound):
-                pages[event.page.index] = (event.page, [])
-            elif isinstance(event, LineRead) and event.line.page in pages:
-                pages[event.line.page][1].append(event.line)
-            elif isinstance(event, Result):
-                result = replace(event.result, source=document.label)
-                return Outcome(result, int(result.status is ResultStatus.FAILED))
+        # closed explicitly: an interrupt in here must stop the work before models are freed
+        with contextlib.closing(pipeline.events(document.source)) as events:
+            for event in events:
+                watch(event)
+                if isinstance(event, PageFound):
+                    pages[event.page.index] = (event.page, [])
+                elif isinstance(event, LineRead) and event.line.page in pages:
+                    pages[event.line.page][1].append(event.line)
+                elif isinstance(event, Result):
+                    result = replace(event.result, source=document.label)
+                    return Outcome(result, int(result.status is ResultStatus.FAILED))
     except CONCERNS_EVERY_INPUT:
         raise
     except Exception as err:  # noqa: BLE001 - one document must not take the others down

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -102,12 +102,20 @@ class FakePipeline:
         self.sources: list[Any] = []
         self.is_warm = False
         self.is_closed = False
+        self.is_reading = False
 
     def warm_up(self) -> None:
         self.is_warm = True
 
-    def events(self, source: Any) -> Iterator[Event]:
+    def events(self, source: Any) -> Generator[Event]:
         self.sources.append(source)
+        self.is_reading = True
+        try:
+            yield from self._read(source)
+        finally:
+            self.is_reading = False
+
+    def _read(self, source: Any) -> Generator[Event]:
         self.recorder = Recorder()
         name = source.name if isinstance(source, Path) else "bytes"
         result = make_result(str(source))
@@ -135,6 +143,7 @@ class FakePipeline:
         err: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        assert not self.is_reading, "closed in the middle of a document"
         self.is_closed = True
 
 

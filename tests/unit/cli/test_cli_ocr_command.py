@@ -200,6 +200,19 @@ def test_interrupt_ends_with_130_and_keeps_finished_results(
     assert pipelines[0].is_closed
 
 
+def test_interrupt_while_progress_is_shown_stops_the_document_first(
+    pipelines: Pipelines, picture: Picture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from edge_runtime.cli.ocr_progress import Progress
+
+    def interrupted(self: Progress, event: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "watch", interrupted)
+    assert main(["ocr", str(picture("a.png"))]) == 130
+    assert pipelines[0].is_closed
+
+
 def test_resume_reads_only_what_has_no_result(
     pipelines: Pipelines, picture: Picture, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
