@@ -281,12 +281,12 @@ def invoice() -> Sample:
         sheet.write(70, 1100 + 32 * row, text, size=20)
     values = {
         "invoice_number": "BJ-2026-0147",
-        "invoice_date": "2026-05-05",
+        "date": "2026-05-05",
         "due_date": "2026-06-04",
         "seller": "Brightwood Joinery Ltd",
-        "buyer": "Larkfield Reading Rooms",
-        "subtotal": net,
-        "tax": tax,
+        "customer": "Larkfield Reading Rooms",
+        "net_total": net,
+        "tax_total": tax,
         "total": net + tax,
         "items": [
             {
@@ -381,12 +381,12 @@ def two_page_pdf() -> Sample:
     ]
     values = {
         "invoice_number": "NI-88213",
-        "invoice_date": "2025-10-14",
+        "date": "2025-10-14",
         "due_date": "2025-11-13",
         "seller": "Norvik Instruments GmbH",
-        "buyer": "Seaview Observatory Trust",
-        "subtotal": net,
-        "tax": tax,
+        "customer": "Seaview Observatory Trust",
+        "net_total": net,
+        "tax_total": tax,
         "total": round(net + tax, 2),
         "items": [
             {

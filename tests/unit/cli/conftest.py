@@ -148,6 +148,11 @@ class FakePipeline:
 
 
 @pytest.fixture
+def fake_pipeline() -> type[FakePipeline]:
+    return FakePipeline
+
+
+@pytest.fixture
 def result() -> RunResult:
     return make_result()
 

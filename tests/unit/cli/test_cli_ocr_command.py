@@ -169,18 +169,17 @@ def test_fail_fast_stops_with_the_document_s_code(
 
 def test_error_of_every_document_ends_the_batch(
     pipelines: Pipelines,
+    fake_pipeline: type[Any],
     picture: Picture,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from conftest import FakePipeline
-
     from edge_runtime.errors import ModelNotFound
 
     def missing(self: object) -> None:
         raise ModelNotFound("No such model.", hint="edge-run models pull x")
 
-    monkeypatch.setattr(FakePipeline, "warm_up", missing)
+    monkeypatch.setattr(fake_pipeline, "warm_up", missing)
     paths = [str(picture(name)) for name in ("a.png", "b.png")]
     assert main(["ocr", *paths, "--json", "-o", str(picture("c.png").with_name("o.jsonl"))]) == 3
     out, err = capsys.readouterr()
