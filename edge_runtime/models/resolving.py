@@ -12,7 +12,7 @@ from edge_runtime.errors import ModelFileError, ModelNotFound, UsageError
 from edge_runtime.models.catalogue import Entry
 from edge_runtime.models.digests import cached_sha256, combined_sha256
 from edge_runtime.models.gguf import check_gguf, read_gguf_header, split_siblings
-from edge_runtime.models.model_status import not_pulled
+from edge_runtime.models.model_status import ModelStatus, not_pulled
 from edge_runtime.models.onnx_file import check_onnx
 from edge_runtime.models.variants import Variant, chosen_variant
 
@@ -104,15 +104,20 @@ def _from_catalogue(entry: Entry, role: str, store: ModelStore) -> ResolvedModel
             check_onnx(known.path)
         elif file.format == "gguf" and i == 0:  # looks at all parts of a split model
             check_gguf(known.path)
-    digests = {file.key: file.sha256 or cached_sha256(file.path) for file in status.files}
     return ResolvedModel(
         name=entry.name,
         role=role,
         files={file.key: file.path for file in status.files},
-        sha256=combined_sha256(digests),
+        sha256=original_sha256(status),
         licence=entry.licence,
         entry=entry,
     )
+
+
+def original_sha256(status: ModelStatus) -> str:
+    """The sha256 of a pulled model: of its one file, or of all its files together."""
+    digests = {file.key: file.sha256 or cached_sha256(file.path) for file in status.files}
+    return combined_sha256(digests)
 
 
 def _from_path(path: Path, role: str) -> ResolvedModel:
