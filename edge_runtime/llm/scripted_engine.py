@@ -207,6 +207,11 @@ class ScriptedEngine:
     # --- what sessions ask ---
 
     @property
+    def n_vocab(self) -> int:
+        """Number of tokens."""
+        return N_VOCAB
+
+    @property
     def can_rollback(self) -> bool:
         """Whether a tail can be dropped."""
         return self._options.can_rollback

@@ -43,6 +43,11 @@ class Script(Protocol):
         ...
 
     @property
+    def n_vocab(self) -> int:
+        """Number of tokens."""
+        ...
+
+    @property
     def can_rollback(self) -> bool:
         """Whether a tail can be dropped."""
         ...
@@ -69,7 +74,7 @@ class ScriptedSession:
         self._chunk_tokens = chunk_tokens
         self._lock = threading.Lock()
         self._tokens: list[int] = []
-        self._n_vocab = script.row(()).size
+        self._n_vocab = script.n_vocab
         self._poison: str | None = None
         self._is_closed = False
 
