@@ -13,10 +13,9 @@ from edge_runtime.llm.sampling import allowed_tokens, choose
 ROW = np.array([0.0, 3.0, 3.0, -1.0, 2.0], np.float32)
 
 
-def sampled(**changes: float) -> Sampled:
-    return Sampled(
-        np.random.default_rng(3), **{"temperature": 1.0, "top_k": 0, "top_p": 1.0} | changes
-    )  # type: ignore[arg-type]
+def sampled(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Sampled:
+    rng = np.random.default_rng(3)
+    return Sampled(rng, temperature=temperature, top_k=top_k, top_p=top_p)
 
 
 def test_greedy_takes_the_lowest_of_equal_tokens() -> None:
