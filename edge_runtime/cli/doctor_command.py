@@ -108,7 +108,8 @@ def _guarded(name: str, look: Any) -> Iterator[Check]:
 
 def _shown(check: Check) -> str:
     text = f"{check.state.value:<5} {check.name}: {check.detail}\n"
-    return text + (f"      mend: {check.fix}\n" if check.fix else "")
+    label = "to get it" if check.state.value == "note" else "mend"
+    return text + (f"      {label}: {check.fix}\n" if check.fix else "")
 
 
 def _verdict(checks: Iterable[Check], *, works: bool) -> str:
