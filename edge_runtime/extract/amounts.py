@@ -32,7 +32,10 @@ _CURRENCY = rf"(?:(?:(?<![^\W\d_])(?:{_LETTER_CURRENCY})\.?)|{_SIGN_CURRENCY})"
 _MINUS = r"[-\u2212\u2013]"
 _THIN = "\u00a0\u202f\u2009"
 _DIGITISH = "0-9OoIl|SsBQD"
-_MISREAD = rf"[0-9OoIl|][{_DIGITISH}]{{0,5}}[.,][{_DIGITISH}]{{2}}(?![^\W_])"
+_MISREAD = (
+    r"(?=[0-9]*[.,]?[0-9]*[OoIl|SsBQD])"
+    rf"[0-9OoIl|][{_DIGITISH}]{{0,5}}[.,][{_DIGITISH}]{{2}}(?![^\W_]|[.,][0-9])"
+)
 _CLEAN = (
     r"[0-9]+"
     rf"(?:(?:[ ][0-9]{{3}})+,[0-9]{{2}}(?![0-9])|(?:[.,'\u2019{_THIN}][0-9]+)*)"
