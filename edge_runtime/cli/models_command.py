@@ -7,7 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from edge_runtime.cli.models_output import licence_notice, marker_table, model_row, model_table
 from edge_runtime.errors import EdgeRuntimeError, ModelNotFound, UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from edge_runtime.cli.models_output import model_row, model_table
     from edge_runtime.models.store import ModelStore
 
     store = ModelStore()
@@ -98,6 +98,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
+    from edge_runtime.cli.models_output import licence_notice, model_row
     from edge_runtime.cli.models_progress import PullDisplay
     from edge_runtime.models.store import ModelStore
 
@@ -177,6 +178,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _optimize(args: argparse.Namespace) -> int:
+    from edge_runtime.cli.models_output import marker_table
     from edge_runtime.models.optimize import OptimizeOptions, QualityGate, optimize
     from edge_runtime.models.store import ModelStore, resolve
 
