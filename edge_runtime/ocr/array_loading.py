@@ -28,7 +28,7 @@ def load_array(array: AnyArray, options: LoadOptions) -> PageImage:
 
     samples = _checked(array)
     height, width, n_channels = samples.shape
-    options.check_decode_memory(height * width, 2 * n_channels, "The array")
+    options.check_decode_memory(height * width * 2 * n_channels, "The array")
     if samples.dtype != np.uint8:
         samples = _to_uint8(samples)
     if n_channels == 1:

@@ -55,22 +55,20 @@ def decode_frame(
         InputTooLarge: decoding would take more memory than allowed.
     """
     notes: list[str] = []
-    orientation = _orientation(image, notes)
-    applied_by_pillow = getattr(image, "format", None) == "TIFF" and hasattr(image, "tag_v2")
-    stored = _stored_size(image, orientation if applied_by_pillow else 1)
+    # Pillow turns TIFF while loading and forgets the tag; of PNG it loads all to look for the tag,
+    # which must not happen before the size was checked
+    is_tiff = image.format == "TIFF" and hasattr(image, "tag_v2")
+    orientation = _orientation(image, notes) if is_tiff else 1
+    stored = _stored_size(image, orientation)
     with pillow_errors(name):
-        progressive = bool(image.info.get("progressive")) and image.format == "JPEG"
-        coefficients = stored[0] * stored[1] * _PROGRESSIVE_JPEG_BYTES if progressive else 0
-        if may_draft and image.format == "JPEG":
-            image.draft(None, options.bounded_size(*stored))
-        width, height = image.size
-        options.check_decode_memory(
-            width * height, _bytes_per_pixel(image) + coefficients / (width * height), name
-        )
+        _check_memory(image, stored, options, name=name, may_draft=may_draft)
         image.load()
+    if not is_tiff:
+        orientation = _orientation(image, notes)
+    with pillow_errors(name):
         result = image_to_rgb(image, options.bounded_size(*image.size))
     pixels = result.pixels
-    if applied_by_pillow and orientation != 1:
+    if is_tiff and orientation != 1:
         # bring the frame back to how it is stored, so that one path places boxes
         pixels = _undo_orientation(pixels, orientation)
     notes += result.notes
@@ -82,6 +80,24 @@ def decode_frame(
     if to_stored.is_identity:
         to_stored = IDENTITY
     return oriented(PageImage(pixels, info, to_stored), orientation)
+
+
+def _check_memory(
+    image: Image.Image,
+    stored: tuple[int, int],
+    options: LoadOptions,
+    *,
+    name: str,
+    may_draft: bool,
+) -> None:
+    is_jpeg = image.format == "JPEG"
+    if may_draft and is_jpeg:
+        image.draft(None, options.bounded_size(*stored))
+    width, height = image.size
+    needed = width * height * _bytes_per_pixel(image)
+    if is_jpeg and image.info.get("progressive"):
+        needed += stored[0] * stored[1] * _PROGRESSIVE_JPEG_BYTES
+    options.check_decode_memory(needed, name)
 
 
 def oriented(page: PageImage, orientation: int) -> PageImage:

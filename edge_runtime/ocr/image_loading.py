@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Formats whose frames are moments of an animation rather than pages.
 _ANIMATED = {"GIF", "PNG", "WEBP", "AVIF"}
 # A JPEG's further pictures (MPO) are depth maps, gain maps and previews of the first.
-_ONE_PAGE = {"JPEG", "MPO", "BMP", "DIB", "PPM", "JPEG2000"}
+_ONE_PAGE = {"JPEG", "MPO", "BMP", "PPM", "JPEG2000"}
 _NEW_SUBFILE_TYPE = 254
 _NOT_A_PAGE = 0b101  # bit 0: a smaller copy of another page, bit 2: a transparency mask
 
@@ -91,7 +91,7 @@ def load_heif_pages(file: IO[bytes], options: LoadOptions, *, name: str) -> Iter
         with pillow_errors(name):
             container = heif.open_heif(file)
             width, height = container.size
-            options.check_decode_memory(width * height, 16, name)
+            options.check_decode_memory(width * height * 16, name)
             image: Image.Image = container.to_pillow()
         page = decode_frame(image, 0, options, name=name)
     yield page

@@ -118,13 +118,13 @@ class LoadOptions:
             return width, height
         return max(1, int(width * factor)), max(1, int(height * factor))
 
-    def check_decode_memory(self, n_pixels: int, bytes_per_pixel: float, what: str) -> None:
+    def check_decode_memory(self, n_bytes: float, what: str) -> None:
         """Refuse before decoding what would not fit.
 
         Raises:
             InputTooLarge: decoding would take more than `max_decode_mb`.
         """
-        needed_mb = n_pixels * bytes_per_pixel / 1e6
+        needed_mb = n_bytes / 1e6
         if needed_mb > self.max_decode_mb:
             raise InputTooLarge(
                 f"{what} would need about {needed_mb:.0f} MB to decode; "

@@ -84,7 +84,7 @@ def _pdfium_errors(name: str) -> Generator[None]:
                 stage=STAGE,
             ) from err
         raise UnreadableInput(
-            f"{name} is a damaged PDF: {err}",
+            f"{name} is a damaged PDF, or one without pages: {err}",
             hint="open it in a viewer and print it to a new PDF, or fetch it again",
             stage=STAGE,
             details={"native_error": str(err)},
@@ -95,6 +95,17 @@ def _pdfium_errors(name: str) -> Generator[None]:
             hint="lower the resolution",
             stage=STAGE,
         ) from err
+
+
+def _forget_last_error() -> None:
+    """Make "damaged" the last error that PDFium remembers.
+
+    A document without pages opens without an error, and the one reported would be that of some
+    earlier document: perhaps a wrong password.
+    """
+    import pypdfium2.raw as pdfium_c
+
+    pdfium_c.FPDF_LoadMemDocument64(b" ", 1, None)
 
 
 class PdfDocument:
@@ -108,6 +119,7 @@ class PdfDocument:
         if password is not None and "\0" in password:
             raise PasswordRequired(f"{name}: a password cannot contain a zero byte.", stage=STAGE)
         with PDFIUM_LOCK, _pdfium_errors(name):
+            _forget_last_error()
             self._document = pypdfium2.PdfDocument(file, password=password)
             # without a form environment the fields are drawn from their stored appearance
             with contextlib.suppress(pypdfium2.PdfiumError):

@@ -103,7 +103,7 @@ def _resolution(page: PdfPage, options: LoadOptions) -> tuple[float, list[str]]:
 def _check_pictures(page: PdfPage, pictures: list[PdfPicture], options: LoadOptions) -> None:
     if pictures:
         largest = max(picture.width * picture.height for picture in pictures)
-        options.check_decode_memory(largest, _PICTURE_BYTES_PER_PIXEL, f"A picture on {page.name}")
+        options.check_decode_memory(largest * _PICTURE_BYTES_PER_PIXEL, f"A picture on {page.name}")
 
 
 def _verdict(quality: TextLayerQuality, options: LoadOptions) -> str | None:

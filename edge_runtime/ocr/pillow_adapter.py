@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # In order of how often documents come in them. A fixed list, because Pillow also opens formats
 # that start other programs (EPS) or that match nearly any bytes (TGA).
-FORMATS = ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "DIB", "JPEG2000", "AVIF", "PPM")
+FORMATS = ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "JPEG2000", "AVIF", "PPM")
 _PREFIX_BYTES = 16
 
 # What Pillow's decoders were seen to raise on damaged files, beside OSError.
@@ -149,6 +149,10 @@ def _matching_factories(prefix: bytes) -> Iterator[Any]:
         if entry is None:
             continue
         factory, accept = entry
-        # an accept function may also answer with a text that says why not
-        if accept is None or accept(prefix) is True:
+        try:
+            # an accept function may also answer with a text that says why not
+            accepted = accept is None or accept(prefix) is True
+        except _DECODER_ERRORS:
+            accepted = False  # fewer bytes than the function looks at
+        if accepted:
             yield factory
