@@ -279,7 +279,17 @@ class LineIndex:
                 start, stop = alignment.dest_start, alignment.dest_end
         if stop <= start:
             start, stop = 0, len(joined)
-        return self._spans(offsets[begin + start], offsets[begin + stop - 1] + 1)
+        return self._spans(
+            *self._whole_words(offsets[begin + start], offsets[begin + stop - 1] + 1)
+        )
+
+    def _whole_words(self, start: int, end: int) -> tuple[int, int]:
+        """A stretch of the text widened to the words that it cuts."""
+        while start > 0 and self._text[start - 1].isalnum():
+            start -= 1
+        while end < len(self._text) and self._text[end].isalnum():
+            end += 1
+        return start, end
 
 
 def _rank(window: tuple[float, int, int], near: int | None) -> tuple[float, int]:

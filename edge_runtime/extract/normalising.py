@@ -47,6 +47,9 @@ SEVERAL_VALUES = "several_values"
 PERCENT = "percent"
 PATTERN_MISMATCH = "pattern_mismatch"
 
+_MOST_CHARS = 2000
+"""Of a text that is searched for a date, a number or a contact; bounds the time of a look."""
+
 _FUZZY_OPTION_SCORE = 82.0
 _FUZZY_OPTION_LEAD = 8.0
 
@@ -147,7 +150,11 @@ def normalise(
     if not text:
         return Normalised(None, raw, (EMPTY,))
     reading = _conventions(spec, locale, conventions)
+    if kind not in {FieldKind.STRING, FieldKind.TEXT}:
+        text = text[:_MOST_CHARS]
     value, reasons = _read(text, kind, spec, reading)
+    if value is None and not reasons:
+        reasons = [EMPTY]
     if spec and value is not None and spec.hints.patterns and not _matches(spec, text, value):
         reasons = [*reasons, PATTERN_MISMATCH]
     return Normalised(value, raw, tuple(dict.fromkeys(reasons)))

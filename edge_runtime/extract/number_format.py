@@ -13,6 +13,9 @@ from dataclasses import dataclass
 AMBIGUOUS_THOUSANDS = "ambiguous_thousands"
 ODD_GROUPING = "odd_grouping"
 
+_MOST_DIGITS = 18
+"""More than any amount has, and than a float can tell apart."""
+
 _APOSTROPHES = "'\u2019\u02bc`\u00b4"
 _SPACES = " \u00a0\u202f\u2009"
 _DASH_CENTS = re.compile(r"[.,]\s?[\-\u2013\u2014]{1,2}$")
@@ -99,6 +102,8 @@ def parse_number(
         is_money: Money seldom has three decimals, other numbers do.
     """
     text = _DASH_CENTS.sub("", body.strip())
+    if sum(c.isdigit() for c in text) > _MOST_DIGITS:
+        return None
     joined = _split_by_spaces(text)
     if joined is None:
         return None

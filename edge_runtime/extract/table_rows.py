@@ -70,6 +70,11 @@ class Header:
         """The wanted fields that have a column."""
         return [c.spec for c in self.columns if c.spec is not None]
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether items are told from text by their figures."""
+        return any(column.is_numeric for column in self.columns)
+
 
 def rows_of(lines: Sequence[Line], offset: int) -> list[TableRow]:
     """Rows of one page from top to bottom.
@@ -240,7 +245,8 @@ def _extend(header: Header, rows: Sequence[TableRow], specs: Sequence[FieldSpec]
         )
         if not close or not under or any(c.isdigit() for w in words for c in w.text):
             break
-        if len(row.cells) == 1 and len(header.columns) > 2 and not _columns_named(words, missing):
+        names_more = _columns_named(words, missing)
+        if not names_more and (len(row.cells) == 1 or not header.has_numbers):
             break
         header.last_row = number
         for column in _columns(words, missing):
