@@ -7,12 +7,12 @@ loaded recipe cannot be changed; the command line and `PipelineOptions` override
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from edge_runtime import resources
 from edge_runtime.errors import ConfigError
 
 Stage: TypeAlias = Literal["load", "orient", "recognise", "extract"]
@@ -98,13 +98,17 @@ class Recipe(_Settings):
         return self
 
 
-def recipe_names() -> list[str]:
+def recipe_names(folders: Sequence[Path]) -> list[str]:
     """The recipes that can be named."""
-    return sorted(path.stem for path in resources.list_data("pipelines", "*.toml"))
+    return sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
 
 
-def load_recipe(name_or_path: str | Path) -> Recipe:
+def load_recipe(name_or_path: str | Path, *, folders: Sequence[Path] = ()) -> Recipe:
     """The recipe of that name, or in that file.
+
+    Args:
+        name_or_path: `document`, or a path to a .toml file.
+        folders: Where named recipes are, best first (`resources.data_roots("pipelines")`).
 
     Raises:
         ConfigError: no such recipe, not TOML, or a key or value that cannot be used; every
@@ -112,11 +116,13 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     """
     path = Path(name_or_path).expanduser()
     if not path.is_file():
-        shipped = resources.find_data("pipelines", f"{name_or_path}.toml")
+        named = [folder / f"{name_or_path}.toml" for folder in folders]
+        shipped = next((candidate for candidate in named if candidate.is_file()), None)
         if shipped is None:
+            known = ", ".join(recipe_names(folders)) or "none"
             raise ConfigError(
                 f"No recipe {str(name_or_path)!r}",
-                hint=f"one of {', '.join(recipe_names()) or 'none'}, or a path to a .toml file",
+                hint=f"one of {known}, or a path to a .toml file",
             )
         path = shipped
     try:

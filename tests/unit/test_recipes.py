@@ -6,30 +6,38 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from edge_runtime import resources
 from edge_runtime.config import Recipe, load_recipe, parse_recipe, recipe_names
 from edge_runtime.errors import ConfigError
 from edge_runtime.extract.review import ReviewRules
 from edge_runtime.extract.schema_loading import load_schema
 
+FOLDERS = resources.data_roots("pipelines")
 
-@pytest.mark.parametrize("name", recipe_names())
+
+@pytest.mark.parametrize("name", recipe_names(FOLDERS))
 def test_shipped_recipes_load_and_name_schemas_that_exist(name: str) -> None:
-    recipe = load_recipe(name)
+    recipe = load_recipe(name, folders=FOLDERS)
     assert recipe.name == name
     load_schema(recipe.extraction.schema_ref)
 
 
 def test_the_document_recipe_runs_all_stages() -> None:
-    assert load_recipe("document").stages == ("load", "orient", "recognise", "extract")
+    assert load_recipe("document", folders=FOLDERS).stages == (
+        "load",
+        "orient",
+        "recognise",
+        "extract",
+    )
 
 
 def test_review_defaults_are_those_of_the_rules() -> None:
-    recipe = load_recipe("document")
+    recipe = load_recipe("document", folders=FOLDERS)
     assert ReviewRules(**recipe.extraction.review.model_dump()) == ReviewRules()
 
 
 def test_a_recipe_cannot_be_changed() -> None:
-    recipe = load_recipe("text")
+    recipe = load_recipe("text", folders=FOLDERS)
     with pytest.raises(ValidationError):
         recipe.name = "other"  # type: ignore[misc]
 
@@ -95,5 +103,5 @@ def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
 
 def test_no_such_recipe_names_those_that_exist() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_recipe("nothing-like-it")
+        load_recipe("nothing-like-it", folders=FOLDERS)
     assert "document" in (caught.value.hint or "")
