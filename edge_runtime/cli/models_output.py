@@ -108,7 +108,7 @@ def marker_table(marker: Marker) -> list[str]:
                 variant.format,
                 f"{variant.prefill_tokens_per_s:.0f}",
                 f"{variant.decode_tokens_per_s:.0f}",
-                f"{variant.kl_mean:.4f}",
+                "not a number" if variant.kl_mean is None else f"{variant.kl_mean:.4f}",
                 f"{variant.same_top1:.1%}",
                 outcome,
             )

@@ -7,6 +7,7 @@ costs in quality depends on the model, so both are measured before a copy is cho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,7 +183,7 @@ def _try_copy(
         decode_tokens_per_s=median(found.candidate_decode),
         speedup=found.speedup,
         decode_speedup=found.decode_speedup,
-        kl_mean=found.kl_mean,
+        kl_mean=found.kl_mean if math.isfinite(found.kl_mean) else None,
         same_top1=found.same_top1,
         passed=passed,
         reason=reason,

@@ -31,7 +31,8 @@ class VariantRecord(_Record):
     `speedup` and `decode_speedup` are medians, over paired repetitions, of its tokens per second
     over the original's: of prefill, and of decoding one token at a time.
     `kl_mean` is the mean Kullback-Leibler divergence in nats of its next-token distribution from
-    the original's, `same_top1` the share of positions where both name the same best token.
+    the original's (None if that is not a number, as for a copy that is broken outright),
+    `same_top1` the share of positions where both name the same best token.
     """
 
     format: str
@@ -42,7 +43,7 @@ class VariantRecord(_Record):
     decode_tokens_per_s: float
     speedup: float
     decode_speedup: float
-    kl_mean: float
+    kl_mean: float | None
     same_top1: float
     passed: bool
     reason: str

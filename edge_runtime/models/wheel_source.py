@@ -103,8 +103,7 @@ def _pip_download(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Below our own scratch, so that an interrupted download leaves nothing in /tmp.
-            env={**os.environ, "TMPDIR": str(working)},
+            env=_pip_environment(working),
         )
         try:
             while process.poll() is None:
@@ -125,6 +124,15 @@ def _pip_download(
     return wheels[0]
 
 
+def _pip_environment(working: Path) -> dict[str, str]:
+    environment = dict(os.environ)
+    # Below our own scratch, so that an interrupted download leaves nothing in /tmp.
+    environment["TMPDIR"] = str(working)
+    # Strict warnings are meant for this program and its tests; pip fails on its own ones.
+    environment.pop("PYTHONWARNINGS", None)
+    return environment
+
+
 def _bytes_below(*folders: Path) -> int:
     total = 0
     for folder in folders:
@@ -140,7 +148,8 @@ def _bytes_below(*folders: Path) -> int:
 def _reason(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return " ".join((errors or lines or ["no output"])[-2:])
+    told = errors[-2:] + lines[-1:]  # the last line names the exception if pip itself broke
+    return " ".join(dict.fromkeys(told)) or "no output"
 
 
 def unpack_member(

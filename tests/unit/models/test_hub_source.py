@@ -132,7 +132,9 @@ def test_hub_without_a_checksum_is_refused(server: FakeServer, tmp_path: Path) -
 def test_small_file_is_checked_by_its_git_id(
     server: FakeServer, tmp_path: Path, tiny_bytes: bytes
 ) -> None:
-    blob = hashlib.sha1(b"blob %d\0" % len(tiny_bytes) + tiny_bytes, usedforsecurity=False).hexdigest()
+    blob = hashlib.sha1(
+        b"blob %d\0" % len(tiny_bytes) + tiny_bytes, usedforsecurity=False
+    ).hexdigest()
     headers = {"X-Repo-Commit": COMMIT, "ETag": f'W/"{blob}"'}
     for path in (AT_MAIN, AT_COMMIT):
         server.add(path, tiny_bytes, headers=headers)
