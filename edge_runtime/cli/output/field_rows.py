@@ -50,11 +50,13 @@ def _table(path: str, rows: dict[int, dict[str, FieldValue]]) -> ItemTable:
 
 
 def show_value(value: Any) -> str:
-    """A JSON value for people: text as it is, nothing for null, JSON otherwise."""
+    """A JSON value for people: text as it is, nothing for null, `4.0` as 4, else JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from edge_runtime.cli.output import csv_rows, markdown, plain_text
-from edge_runtime.cli.output.field_rows import split_fields
+from edge_runtime.cli.output.field_rows import show_value, split_fields
 from edge_runtime.cli.output.table import render_table
 from edge_runtime.errors import UnreadableInput
 from edge_runtime.values import Document, ResultStatus, RunResult
@@ -157,3 +157,19 @@ def test_narrow_table_keeps_every_value(result: RunResult) -> None:
 def test_markup_of_a_document_is_shown_as_it_is(result_with: Make) -> None:
     text = render_table(result_with(source="[red]x[/red].png"), width=100, colour=False)
     assert "[red]x[/red].png" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        ("4.0", "4.0"),
+        (4.0, "4"),
+        (13.94, "13.94"),
+        (-0.5, "-0.5"),
+        (True, "true"),
+        (["ä"], '["ä"]'),
+    ],
+)
+def test_values_are_shown_plainly(value: object, shown: str) -> None:
+    assert show_value(value) == shown
