@@ -7,6 +7,7 @@ blocks do not share their baselines; cells are short and sit on common rows.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,13 +74,13 @@ def _best_cut(boxes: FlatBoxes, region: Indices) -> _Cut | None:
             trimmed = _trim_to_common(part, is_left, is_right)
             if trimmed is None:
                 continue
-            is_left, is_right, low, high = trimmed
+            is_left, is_right, top, bottom = trimmed
             if not _are_columns(part, is_left, is_right, unit):
                 continue
             n_beside = int(is_left.sum() + is_right.sum())
             if best is None or n_beside > best[0]:
                 beside = is_left | is_right
-                above = ~beside & (part.middle_y <= (low + high) / 2)
+                above = ~beside & (part.middle_y <= (top + bottom) / 2)
                 below = ~beside & ~above
                 best = (
                     n_beside,
@@ -105,7 +106,7 @@ def _free_runs(part: FlatBoxes, crossing: npt.NDArray[np.bool_]) -> list[tuple[f
     """Vertical stretches between the middles of lines that cross the gutter."""
     bars = np.sort(part.middle_y[crossing])
     edges = np.concatenate([[-np.inf], bars, [np.inf]])
-    return [(float(a), float(b)) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    return [(float(a), float(b)) for a, b in itertools.pairwise(edges) if b > a]
 
 
 def _trim_to_common(

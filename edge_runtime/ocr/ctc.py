@@ -34,17 +34,17 @@ def greedy_glyphs(
         alphabet: Text of every class.
         used_share: Share of the steps that shows the line; the rest is padding.
     """
-    best = probabilities.argmax(axis=1)
+    best: list[int] = probabilities.argmax(axis=1).tolist()
     sure = probabilities.max(axis=1)
-    changes = np.flatnonzero(np.diff(best)) + 1
-    starts = np.concatenate([[0], changes])
-    ends = np.concatenate([changes, [len(best)]])
+    changes: list[int] = (np.flatnonzero(np.diff(np.asarray(best))) + 1).tolist()
+    starts = [0, *changes]
+    ends = [*changes, len(best)]
     n_used = max(len(best) * used_share, 1e-9)
     return [
         Glyph(
             alphabet[best[a]],
-            min(1.0, float(a) / n_used),
-            min(1.0, float(b) / n_used),
+            min(1.0, a / n_used),
+            min(1.0, b / n_used),
             float(sure[a]),
         )
         for a, b in zip(starts, ends, strict=True)

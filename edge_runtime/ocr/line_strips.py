@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_runtime.ocr.page_image import Pixels
+from edge_runtime.optional import require
 
 STRIP_HEIGHT_PX = 48
 _STRAIGHT_PX = 0.75
@@ -34,7 +35,7 @@ def cut_strip(pixels: Pixels, quad: npt.NDArray[np.float64]) -> Pixels:
 
     What lies beyond the page repeats its edge.
     """
-    import cv2
+    cv2 = require("cv2", package="opencv-python-headless")
 
     width = strip_width(quad)
     patch, corners = _neighbourhood(pixels, quad)
@@ -125,7 +126,7 @@ def _straight_box(quad: npt.NDArray[np.float64]) -> tuple[int, int, int, int] | 
 
 
 def _resize(part: Pixels, width: int) -> Pixels:
-    import cv2
+    cv2 = require("cv2", package="opencv-python-headless")
 
     how = cv2.INTER_AREA if part.shape[0] > STRIP_HEIGHT_PX * 1.5 else cv2.INTER_LINEAR
     return cv2.resize(part, (width, STRIP_HEIGHT_PX), interpolation=how)

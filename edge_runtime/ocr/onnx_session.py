@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from edge_runtime.errors import ModelFileError, ModelLoadError, ModelNotFound, StageError
+from edge_runtime.optional import require
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -38,7 +40,7 @@ class OnnxModel:
     """
 
     def __init__(self, path: Path, options: SessionOptions) -> None:
-        import onnxruntime as ort
+        ort = require("onnxruntime")
 
         if not path.is_file():
             raise ModelNotFound(
@@ -103,15 +105,19 @@ class OnnxModel:
             ) from err
 
 
+def _native() -> ModuleType:
+    return require("onnxruntime.capi.onnxruntime_pybind11_state", package="onnxruntime")
+
+
 def _broken_file_errors() -> tuple[type[Exception], ...]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as native
+    native = _native()
 
     return (native.InvalidProtobuf, native.InvalidGraph, native.NoSuchFile)
 
 
 def _native_errors() -> tuple[type[Exception], ...]:
     """Everything ONNX Runtime raises; its exceptions share no base but `Exception`."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as native
+    native = _native()
 
     return (
         native.EPFail,

@@ -14,6 +14,7 @@ from edge_runtime.ocr.onnx_session import FloatArray, OnnxModel, SessionOptions
 from edge_runtime.ocr.page_image import Pixels
 from edge_runtime.ocr.probability_map import FoundBoxes, MapOptions, find_boxes
 from edge_runtime.ocr.tiling import ScaleOptions, detection_scale, padded, tiles
+from edge_runtime.optional import require
 
 _TOO_SMALL_PX = 4
 
@@ -62,7 +63,7 @@ class TextDetector:
         return FoundBoxes(found.quads * factor, found.scores)
 
     def _map(self, pixels: Pixels, scale: float, cancel: Callable[[], bool] | None) -> FloatArray:
-        import cv2
+        cv2 = require("cv2", package="opencv-python-headless")
 
         height, width = pixels.shape[:2]
         size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -83,7 +84,7 @@ class TextDetector:
 
 def _as_tensor(part: npt.NDArray[np.uint8]) -> FloatArray:
     """RGB bytes to the (1, 3, h, w) BGR floats in [-1, 1] that PP-OCR was trained on."""
-    import cv2
+    cv2 = require("cv2", package="opencv-python-headless")
 
     height, width = part.shape[:2]
     bottom, right = padded(height) - height, padded(width) - width

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edge_runtime.optional import require
+
 Quads = npt.NDArray[np.float64]
 
 
@@ -45,7 +47,7 @@ class FoundBoxes:
 
 def find_boxes(probability: npt.NDArray[np.float32], options: MapOptions) -> FoundBoxes:
     """Rectangles around the text of a map of shape (height, width), values 0 to 1."""
-    import cv2
+    cv2 = require("cv2", package="opencv-python-headless")
 
     mask = (probability > options.core_threshold).astype(np.uint8)
     # Closes one-pixel gaps that would cut a line in two.
@@ -92,7 +94,7 @@ def clockwise_from_top_left(corners: Quads) -> Quads:
 
 
 def _mean_inside(probability: npt.NDArray[np.float32], corners: npt.NDArray[np.float32]) -> float:
-    import cv2
+    cv2 = require("cv2", package="opencv-python-headless")
 
     height, width = probability.shape
     x0 = int(np.clip(np.floor(corners[:, 0].min()), 0, width - 1))

@@ -7,6 +7,7 @@ around the part it is responsible for; the seams lie where both neighbours had c
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -82,5 +83,5 @@ def _spans(
     edges = [round(i * length / n_parts) for i in range(n_parts + 1)]
     return [
         ((max(0, a - margin_px), min(length, b + margin_px)), (a, b))
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in itertools.pairwise(edges)
     ]

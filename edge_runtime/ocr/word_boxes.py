@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -88,9 +89,7 @@ def _middle(glyph: Glyph) -> float:
 
 
 def _usual_step(words: Sequence[Sequence[Glyph]]) -> float:
-    steps = [
-        _middle(b) - _middle(a) for word in words for a, b in zip(word, word[1:], strict=False)
-    ]
+    steps = [_middle(b) - _middle(a) for word in words for a, b in itertools.pairwise(word)]
     if steps:
         return float(np.median(steps))
     return 1.0 / max(1, len(words) * 2)
