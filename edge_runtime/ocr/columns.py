@@ -90,16 +90,15 @@ def _best_cut(boxes: FlatBoxes, region: Indices) -> _Cut | None:
 
 
 def _gutter_positions(part: FlatBoxes, unit: float) -> list[float]:
-    """Middles of horizontal gaps right of which lines begin, one per cluster of beginnings."""
-    begins = np.sort(part.x0)
-    clusters = np.split(begins, np.flatnonzero(np.diff(begins) > unit) + 1)
-    positions: list[float] = []
-    for cluster in clusters:
-        if len(cluster) < _MIN_LINES:
-            continue
-        begin = float(cluster[0])
-        positions.append(begin - _MIN_GUTTER * unit / 2)
-    return positions
+    """Places just left of where several lines begin."""
+    return [low - _MIN_GUTTER * unit / 2 for low, _ in _common_beginnings(part.x0, unit)]
+
+
+def _common_beginnings(begins: npt.NDArray[np.float64], unit: float) -> list[tuple[float, float]]:
+    """Ranges of x in which at least a few lines begin, from left to right."""
+    ordered = np.sort(begins)
+    clusters = np.split(ordered, np.flatnonzero(np.diff(ordered) > unit) + 1)
+    return [(float(c[0]), float(c[-1])) for c in clusters if len(c) >= _MIN_LINES]
 
 
 def _free_runs(part: FlatBoxes, crossing: npt.NDArray[np.bool_]) -> list[tuple[float, float]]:
@@ -136,9 +135,26 @@ def _are_columns(
     gutter = np.percentile(part.x0[is_right], 5) - np.percentile(part.x1[is_left], 95)
     if gutter < _MIN_GUTTER * unit:
         return False
-    if _is_prose(part, is_left, unit) and _is_prose(part, is_right, unit):
+    near_left, near_right = _nearest_columns(part, is_left, is_right, unit)
+    if _is_prose(part, near_left, unit) and _is_prose(part, near_right, unit):
         return True
     return _are_independent_blocks(part, is_left, is_right, unit)
+
+
+def _nearest_columns(
+    part: FlatBoxes,
+    is_left: npt.NDArray[np.bool_],
+    is_right: npt.NDArray[np.bool_],
+    unit: float,
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Of each side the lines of the column that touches the gutter."""
+    left_begins = _common_beginnings(part.x0[is_left], unit)
+    if left_begins:
+        is_left = is_left & (part.x0 >= left_begins[-1][0])
+    right_begins = _common_beginnings(part.x0[is_right], unit)
+    if right_begins:
+        is_right = is_right & (part.x0 <= right_begins[0][1])
+    return is_left, is_right
 
 
 def _is_prose(part: FlatBoxes, side: npt.NDArray[np.bool_], unit: float) -> bool:
