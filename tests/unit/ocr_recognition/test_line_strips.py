@@ -13,6 +13,9 @@ def quad(x0: float, y0: float, x1: float, y1: float) -> np.ndarray:
     return np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], float)
 
 
+FIVE_LINES = [quad(0, 30 * i, 200, 30 * i + 20) for i in range(5)]
+
+
 def gradient(height: int = 100, width: int = 200) -> np.ndarray:
     """Red grows to the right, green downwards."""
     page = np.zeros((height, width, 3), np.uint8)

@@ -137,7 +137,7 @@ def test_large_total_beside_a_small_label_shares_its_row():
 
 def test_stamp_at_an_angle_does_not_tilt_the_page():
     lines = table(8, ((20, 400),))
-    stamp = turned(quads_of((0, 0, 150, 30)), 25) + (500, 300)
+    stamp = turned(quads_of((0, 0, 150, 30)), 25) + np.array([500, 300])
     assert abs(skew_angle(np.concatenate([lines, stamp]))) < 1e-9
 
 
