@@ -74,11 +74,12 @@ def describe(err: BaseException) -> tuple[dict[str, Any], int]:
 def _describe_unexpected(err: BaseException) -> dict[str, Any]:
     error_id = secrets.token_hex(4)
     kept_at = _keep_traceback(error_id, err)
+    said = (str(err).strip().splitlines() or ["no message"])[0]
     where = f"The traceback is in {kept_at}. " if kept_at else ""
     return {
         "type": type(err).__name__,
         "category": ErrorCategory.STAGE.value,
-        "message": f"Unexpected error {error_id}: {type(err).__name__}: {err}",
+        "message": f"Unexpected error {error_id}: {type(err).__name__}: {said}",
         "hint": f"{where}The same command with --debug shows it here; please report it.",
         "stage": None,
         "details": {"error_id": error_id, "traceback": kept_at},
