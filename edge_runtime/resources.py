@@ -1,6 +1,6 @@
 """Where things are: shipped data files, and the folders this program writes to.
 
-Shipped data (`pipelines/`, `models/`, `device_profiles/`) is looked up in this order:
+Shipped data (`pipelines/`, `models/`) is looked up in this order:
 `$EDGE_RUNTIME_HOME/<kind>`, the source checkout, the installed package.
 
 Folders for downloads and caches follow the platform's rules and can all be moved at once with
@@ -17,7 +17,7 @@ import platformdirs
 from edge_runtime.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent
-_KINDS = ("pipelines", "models", "device_profiles")
+_KINDS = ("pipelines", "models")
 
 
 def home() -> Path | None:
