@@ -6,6 +6,7 @@ Each engine comes with the letters it can read. All read the same words.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -161,7 +162,7 @@ def test_words_spell_the_line_and_lie_inside_it_in_order(engine):
     boxes = [word.quad.box for word in line.words]
     for box in boxes:
         assert covers(line.quad.box, box) > 0.99
-    assert all(a.x1 <= b.x0 + 0.5 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(a.x1 <= b.x0 + 0.5 for a, b in itertools.pairwise(boxes))
     assert all(0 <= word.confidence <= 1 for word in line.words)
 
 

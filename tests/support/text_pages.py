@@ -1,4 +1,4 @@
-"""Pages with known text, drawn for engines that read printed letters or the blocks of tiny models."""
+"""Pages with known text, for engines that read letters or the blocks of tiny models."""
 
 from __future__ import annotations
 
