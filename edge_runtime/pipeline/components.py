@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from edge_runtime import resources, trace
+from edge_runtime.device.processor import n_compute_threads
 from edge_runtime.errors import ModelNotFound
 from edge_runtime.models.resolving import ResolvedModel
 from edge_runtime.models.store import resolve
@@ -144,7 +145,9 @@ def _load_recogniser(
     from edge_runtime.ocr.open_engine import open_recogniser
 
     resolved = resolve(options.ocr_model, role="ocr")
-    recogniser = open_recogniser(options.engine, resolved.files, n_threads=options.n_threads)
+    recogniser = open_recogniser(
+        options.engine, resolved.files, n_threads=options.n_threads or n_compute_threads()
+    )
     stack.callback(recogniser.close)
     uses.append(_use(resolved))
     return recogniser
@@ -165,8 +168,7 @@ def _load_orientation(
     except ModelNotFound as err:
         notices.append(f"Page orientation is not detected: {err.message} ({err.hint})")
         return None
-    model = OrientationModel(resolved.path, n_threads=options.n_threads)
-    stack.callback(model.close)
+    model = OrientationModel(resolved.path, n_threads=options.n_threads or n_compute_threads())
     uses.append(_use(resolved))
     return model
 
