@@ -1,7 +1,7 @@
 """What a GGUF file says about its model, and whether native code may see it.
 
 llama.cpp has crashed on malformed files (an empty key in 37 bytes, tensors past the end of the
-file), so `check_gguf` looks first, in plain Python and within bounds.
+file, two tokens of the same text), so `check_gguf` looks first, in plain Python and within bounds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edge_runtime.errors import ModelFileError, ModelNotFound
-from edge_runtime.models.gguf_reader import LongArray, RawGguf, read_front
+from edge_runtime.models.gguf_reader import TOKENS_KEY, LongArray, RawGguf, Vocabulary, read_front
 from edge_runtime.models.gguf_types import TENSOR_TYPES
 
 _SPLIT_NAME = re.compile(r"^(?P<stem>.+)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf$")
@@ -90,6 +90,7 @@ def check_gguf(path: str | Path, *, with_siblings: bool = True) -> GgufHeader:
     _check_complete(header)
     if header.split_index == 0:
         _check_architecture(header)
+        _check_vocabulary(header)
     if header.n_splits > 1 and with_siblings:
         if header.split_index != 0:
             raise _error(
@@ -155,7 +156,7 @@ def _describe(path: Path, raw: RawGguf) -> GgufHeader:
         n_head_kv=n_head if n_head_kv is None else n_head_kv,
         head_dim=head_dim,
         n_ctx_train=number("context_length"),
-        vocab_size=_count(meta.get("tokenizer.ggml.tokens")) or number("vocab_size"),
+        vocab_size=_count(meta.get(TOKENS_KEY)) or number("vocab_size"),
         chat_template=_text(meta.get("tokenizer.chat_template")),
         licence=_text(meta.get("general.license")),
         weight_type=_weight_type(raw),
@@ -219,6 +220,16 @@ def _check_architecture(header: GgufHeader) -> None:
             continue
         if value is None or not 1 <= value <= _LIMITS[key]:
             raise _error(header, f"{header.architecture}.{key} is {value}, which cannot be")
+
+
+def _check_vocabulary(header: GgufHeader) -> None:
+    """llama.cpp ends the process when two tokens have the same text (seen with damaged files)."""
+    vocabulary = header.metadata.get(TOKENS_KEY)
+    if not isinstance(vocabulary, Vocabulary) or vocabulary.has_empty:
+        return
+    n_twice = vocabulary.count - vocabulary.n_distinct
+    if n_twice:
+        raise _error(header, f"{n_twice} tokens of the vocabulary are there twice")
 
 
 def _error(header: GgufHeader, message: str, hint: str | None = None) -> ModelFileError:

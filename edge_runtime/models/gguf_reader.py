@@ -31,6 +31,7 @@ MAX_ELEMENTS = 2**63 - 1
 MAX_NESTING = 4
 MAX_KEPT_ARRAY = 1024
 DEFAULT_ALIGNMENT = 32
+TOKENS_KEY = "tokenizer.ggml.tokens"
 # The least a metadata pair and a tensor description can take in the file.
 MIN_PAIR_BYTES = 8 + 1 + 4 + 1
 MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
@@ -44,6 +45,14 @@ class LongArray:
 
     item_type: int
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary(LongArray):
+    """Stands for the texts of all tokens. llama.cpp gives empty ones a name of their own."""
+
+    n_distinct: int
+    has_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +153,35 @@ class _Front:
             self.fail(f"{what} claims {n_bytes} bytes, more than the {limit} allowed")
         return self.take(n_bytes, what).decode("utf-8", errors="replace")
 
-    def skip_texts(self, count: int, what: str) -> None:
-        """Walk over `count` strings; a vocabulary has hundreds of thousands of them."""
+    def skip_texts(self, count: int, what: str, seen: set[bytes] | None = None) -> None:
+        """Walk over `count` strings (a vocabulary has hundreds of thousands), adding each to
+        `seen` if that is given."""
+        unpack = struct.Struct("<Q").unpack_from
         done = 0
         while done < count:
             self.take(8, what)  # fills the buffer, or fails at the end of the file
             self.position -= 8
             buffer, at = self._buffer, self.position - self._start
-            last = len(buffer) - 8
-            unpack = struct.Struct("<Q").unpack_from
+            begin, last = at, len(buffer) - 8
             while done < count and at <= last:
                 following = at + 8 + unpack(buffer, at)[0]
                 if following > len(buffer):
                     break
+                if seen is not None:
+                    seen.add(buffer[at + 8 : following])
                 at = following
                 done += 1
-            moved = at != self.position - self._start
             self.position = self._start + at
-            if not moved and done < count:  # one string longer than the buffer, or not there
-                self.skip(self.uint64(what), what)
+            if at == begin and done < count:  # one string longer than the buffer, or not there
+                n_bytes = self.uint64(what)
+                if seen is None:
+                    self.skip(n_bytes, what)
+                elif n_bytes > MAX_TEXT_BYTES:
+                    self.fail(
+                        f"{what} claims {n_bytes} bytes, more than the {MAX_TEXT_BYTES} allowed"
+                    )
+                else:
+                    seen.add(self.take(n_bytes, what))
                 done += 1
 
 
@@ -267,6 +286,8 @@ def _read_array(front: _Front, key: str, *, depth: int) -> Any:
         front.fail(f"{key!r} has items of the unknown type {item_type}")
     # A string takes at least its length, an array its item type and count.
     front.require(count * (8 if item_type == STRING else 12), f"the {count} items of {key!r}")
+    if key == TOKENS_KEY and item_type == STRING:
+        return _read_vocabulary(front, count)
     if count <= MAX_KEPT_ARRAY:
         return [_read_value(front, item_type, key, depth=depth + 1) for _ in range(count)]
     if item_type == STRING:
@@ -275,6 +296,12 @@ def _read_array(front: _Front, key: str, *, depth: int) -> Any:
         for _ in range(count):
             _read_array(front, key, depth=depth + 1)
     return LongArray(item_type, count)
+
+
+def _read_vocabulary(front: _Front, count: int) -> Vocabulary:
+    seen: set[bytes] = set()
+    front.skip_texts(count, "the vocabulary", seen)
+    return Vocabulary(STRING, count, len(seen), b"" in seen)
 
 
 def _alignment(front: _Front, metadata: dict[str, Any]) -> int:

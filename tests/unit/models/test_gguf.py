@@ -220,6 +220,26 @@ def test_well_formed_small_file_passes(tmp_path: Path) -> None:
     assert header.n_head_kv == 4
 
 
+def vocabulary(*tokens: str) -> bytes:
+    array = struct.pack("<IQ", STRING, len(tokens)) + b"".join(text(t) for t in tokens)
+    return pair("tokenizer.ggml.tokens", ARRAY, array)
+
+
+def test_token_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    good = check_gguf(write(tmp_path, build([*LLAMA, vocabulary("a", "b", "c")], [tensor()])))
+    assert good.vocab_size == 3
+    refused(tmp_path, build([*LLAMA, vocabulary("a", "b", "a")], [tensor()]), "1 tokens .* twice")
+    # llama.cpp renames empty tokens, so that several of them are no harm.
+    assert check_gguf(write(tmp_path, build([*LLAMA, vocabulary("", "b", "")], [tensor()])))
+
+
+def test_vocabulary_of_long_and_many_tokens(tmp_path: Path) -> None:
+    tokens = [f"token {i}" for i in range(5000)] + ["x" * (2**20 + 5), "y" * 2**21, "z"]
+    content = build([*LLAMA, vocabulary(*tokens)], [tensor()])
+    assert check_gguf(write(tmp_path, content)).vocab_size == 5003
+    refused(tmp_path, build([*LLAMA, vocabulary(*tokens, "token 7")], [tensor()]), "twice")
+
+
 def test_adapter_needs_no_shape(tmp_path: Path) -> None:
     pairs = [LLAMA[0], pair("general.type", STRING, text("adapter"))]
     assert check_gguf(write(tmp_path, build(pairs, [tensor()]))).kind == "adapter"
