@@ -32,9 +32,9 @@ _ORIENTATIONS = {
 }
 # Bytes per pixel while decoding: Pillow keeps colours in four bytes; palettes are expanded to
 # that; these decoders hold whole frames more than once.
-_MODE_BYTES = {"1": 2, "L": 1, "P": 5, "PA": 8, "LA": 8, "I;16": 3, "I": 5, "F": 5}
+_MODE_BYTES = {"1": 2, "L": 1, "P": 5, "PA": 8, "LA": 8, "RGBA": 8, "I;16": 3, "I": 5, "F": 5}
 _FORMAT_BYTES = {"WEBP": 16, "AVIF": 16, "JPEG2000": 20, "GIF": 12, "HEIF": 16}
-_PROGRESSIVE_JPEG_BYTES = 6  # libjpeg keeps all coefficients of a progressive file
+_COEFFICIENT_BYTES = 2  # libjpeg keeps all coefficients of a progressive file
 _CREDIBLE_DPI = (50.0, 2400.0)
 
 
@@ -92,12 +92,40 @@ def _check_memory(
 ) -> None:
     is_jpeg = image.format == "JPEG"
     if may_draft and is_jpeg:
-        image.draft(None, options.bounded_size(*stored))
+        _decode_at_a_fraction(image, stored, options)
     width, height = image.size
     needed = width * height * _bytes_per_pixel(image)
     if is_jpeg and image.info.get("progressive"):
-        needed += stored[0] * stored[1] * _PROGRESSIVE_JPEG_BYTES
+        needed += stored[0] * stored[1] * _COEFFICIENT_BYTES * _samples_per_pixel(image)
     options.check_decode_memory(needed, name)
+
+
+def _decode_at_a_fraction(
+    image: Image.Image, stored: tuple[int, int], options: LoadOptions
+) -> None:
+    """Let a large JPEG be decoded at 1/2, 1/4 or 1/8: within the bounds, or next above them.
+
+    The fraction below the bounds is preferred while it keeps half of the allowed pixels: it
+    takes a quarter of the memory and time, and needs no second step.
+    """
+    n_pixels = stored[0] * stored[1]
+    divisor = 1
+    while divisor < 8 and n_pixels / divisor**2 > options.max_pixels:
+        divisor *= 2
+    if n_pixels / divisor**2 < options.max_pixels / 2:
+        divisor //= 2
+    if divisor > 1:
+        image.draft(None, (stored[0] // divisor, stored[1] // divisor))
+
+
+def _samples_per_pixel(image: Image.Image) -> float:
+    """Samples that a JPEG stores per pixel: 1.5 with colours at half the resolution."""
+    try:
+        components: Any = getattr(image, "layer")  # noqa: B009 - not in the type stubs
+        areas = [int(horizontal) * int(vertical) for _, horizontal, vertical, _ in components]
+        return sum(areas) / max(areas)
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError):
+        return float(len(image.getbands()))
 
 
 def oriented(page: PageImage, orientation: int) -> PageImage:

@@ -19,7 +19,7 @@ from edge_runtime.ocr.page_image import PageImage
 from edge_runtime.ocr.pdf_document import PdfDocument, PdfPage, PdfPicture
 from edge_runtime.ocr.text_layer import TextLine, form_lines, quarter_turn, to_values
 from edge_runtime.ocr.text_layer_quality import InkMap, TextLayerQuality, measure, visible_lines
-from edge_runtime.values import PageInfo
+from edge_runtime.values import Box, Line, PageInfo
 
 _PICTURE_BYTES_PER_PIXEL = 4  # PDFium decodes a page's pictures in full before it draws them
 _MIN_AUTO_DPI = 10.0
@@ -116,7 +116,20 @@ def _verdict(quality: TextLayerQuality, options: LoadOptions) -> str | None:
 
 
 def _in_reading_order(page: PageImage) -> PageImage:
-    lines = page.text_lines
-    order = sorted(range(len(lines)), key=lambda i: (lines[i].reading.y0, lines[i].reading.x0))
-    numbered = tuple(replace(lines[i], index=n) for n, i in enumerate(order))
-    return replace(page, text_lines=numbered)
+    """Number lines by rows from the top; lines on one height share a row, left to right."""
+    rows: list[list[Line]] = []
+    for line in sorted(page.text_lines, key=lambda item: item.reading.center[1]):
+        if rows and _on_one_height(rows[-1][0].reading, line.reading):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    numbered: list[Line] = []
+    for row, members in enumerate(rows):
+        for line in sorted(members, key=lambda item: item.reading.x0):
+            numbered.append(replace(line, index=len(numbered), row=row))
+    return replace(page, text_lines=tuple(numbered))
+
+
+def _on_one_height(first: Box, second: Box) -> bool:
+    shared = min(first.y1, second.y1) - max(first.y0, second.y0)
+    return shared > 0.5 * min(first.height, second.height)

@@ -28,6 +28,7 @@ MIN_PICTURE_INK_EXPLAINED = 0.5
 MIN_INK_EXPLAINED = 0.15  # below, text is drawn as outlines that the layer does not know
 
 _BLOCK_DPI = 50.0
+_MIN_BLOCK_PX = 4  # a block of one pixel has no contrast
 _INK_CONTRAST = 32  # brightest minus darkest pixel of a block; pale gray text has 55
 
 Mask = npt.NDArray[np.bool_]
@@ -76,7 +77,7 @@ class InkMap:
     """Where a page shows something: blocks of about 1/50 inch that hold contrast."""
 
     def __init__(self, pixels: Pixels, dpi: float) -> None:
-        self._block = max(1, round(dpi / _BLOCK_DPI))
+        self._block = max(_MIN_BLOCK_PX, round(dpi / _BLOCK_DPI))
         self.mask = _contrast_blocks(pixels, self._block)
 
     def under(self, boxes: Sequence[Box], *, margin_blocks: int = 0) -> Mask:

@@ -35,7 +35,12 @@ def scale(factor: float) -> Step:
 
 
 def trim(left: int, top: int, right: int, bottom: int) -> Step:
-    return lambda page: page.crop(left, top, page.width - right, page.height - bottom)
+    def step(page: PageImage) -> PageImage:
+        if page.width <= left + right or page.height <= top + bottom:
+            return page
+        return page.crop(left, top, page.width - right, page.height - bottom)
+
+    return step
 
 
 margins = st.integers(0, 6)
