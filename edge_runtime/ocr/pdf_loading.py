@@ -132,4 +132,5 @@ def _in_reading_order(page: PageImage) -> PageImage:
 
 def _on_one_height(first: Box, second: Box) -> bool:
     shared = min(first.y1, second.y1) - max(first.y0, second.y0)
-    return shared > 0.5 * min(first.height, second.height)
+    # of the taller one: a note along the margin is beside many rows and part of none
+    return shared > 0.5 * max(first.height, second.height)

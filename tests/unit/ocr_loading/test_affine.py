@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_runtime.errors import UsageError
@@ -29,6 +29,7 @@ maps = st.one_of(
 points = st.tuples(numbers, numbers)
 
 
+@settings(deadline=None)
 @given(maps, maps, points)
 def test_compose_applies_the_inner_map_first(
     outer: Affine, inner: Affine, point: tuple[float, float]
@@ -37,12 +38,14 @@ def test_compose_applies_the_inner_map_first(
     assert outer.compose(inner).apply_point(point) == pytest.approx(expected, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(maps, maps, points)
 def test_inverse_leads_back(first: Affine, second: Affine, point: tuple[float, float]) -> None:
     both = first.compose(second)
     assert both.inverse().apply_point(both.apply_point(point)) == pytest.approx(point, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(maps, st.lists(points, min_size=1, max_size=5))
 def test_arrays_and_single_points_agree(some: Affine, many: list[tuple[float, float]]) -> None:
     expected = [some.apply_point(point) for point in many]

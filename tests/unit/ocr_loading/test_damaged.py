@@ -75,6 +75,7 @@ def test_damaged_bytes_never_let_a_foreign_error_or_warning_out(data: st.DataObj
     assert hint
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=300))
 def test_random_bytes_are_not_documents(data: bytes) -> None:
     assert isinstance(problem(data), UnreadableInput)

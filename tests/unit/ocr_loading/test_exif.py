@@ -52,7 +52,7 @@ def test_pages_are_shown_as_a_viewer_shows_them(
     assert (loaded.info.width, loaded.info.height) == page().size
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(["PNG", "TIFF"]),
     orientation=st.sampled_from(list(ORIENTATIONS)),
