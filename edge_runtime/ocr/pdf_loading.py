@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import IO
 
+import numpy as np
+
 from edge_runtime import trace
 from edge_runtime.errors import InputTooLarge
 from edge_runtime.ocr.load_options import (
@@ -17,9 +19,10 @@ from edge_runtime.ocr.load_options import (
 )
 from edge_runtime.ocr.page_image import PageImage
 from edge_runtime.ocr.pdf_document import PdfDocument, PdfPage, PdfPicture
+from edge_runtime.ocr.reading_order import reading_order
 from edge_runtime.ocr.text_layer import TextLine, form_lines, quarter_turn, to_values
 from edge_runtime.ocr.text_layer_quality import InkMap, TextLayerQuality, measure, visible_lines
-from edge_runtime.values import Box, Line, PageInfo
+from edge_runtime.values import PageInfo, Quad
 
 _PICTURE_BYTES_PER_PIXEL = 4  # PDFium decodes a page's pictures in full before it draws them
 _MIN_AUTO_DPI = 10.0
@@ -116,21 +119,12 @@ def _verdict(quality: TextLayerQuality, options: LoadOptions) -> str | None:
 
 
 def _in_reading_order(page: PageImage) -> PageImage:
-    """Number lines by rows from the top; lines on one height share a row, left to right."""
-    rows: list[list[Line]] = []
-    for line in sorted(page.text_lines, key=lambda item: item.reading.center[1]):
-        if rows and _on_one_height(rows[-1][0].reading, line.reading):
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-    numbered: list[Line] = []
-    for row, members in enumerate(rows):
-        for line in sorted(members, key=lambda item: item.reading.x0):
-            numbered.append(replace(line, index=len(numbered), row=row))
-    return replace(page, text_lines=tuple(numbered))
-
-
-def _on_one_height(first: Box, second: Box) -> bool:
-    shared = min(first.y1, second.y1) - max(first.y0, second.y0)
-    # of the taller one: a note along the margin is beside many rows and part of none
-    return shared > 0.5 * max(first.height, second.height)
+    """Number the lines as a person reads them."""
+    lines = page.text_lines
+    quads = np.array([Quad.from_box(line.reading).points for line in lines], dtype=np.float64)
+    reading = reading_order(quads.reshape(-1, 4, 2))
+    numbered = tuple(
+        replace(lines[i], index=index, row=row)
+        for index, (i, row) in enumerate(zip(reading.order, reading.rows, strict=True))
+    )
+    return replace(page, text_lines=numbered)
