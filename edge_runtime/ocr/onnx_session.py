@@ -69,7 +69,7 @@ class OnnxModel:
                 hint="edge-run models verify",
                 details={"path": str(path), "native_log": str(err)},
             ) from err
-        except _native_errors() as err:
+        except native_errors() as err:
             raise ModelLoadError(
                 f"ONNX Runtime refuses {path.name}: {_first_line(err)}",
                 hint="use a model exported for this version of ONNX Runtime",
@@ -96,7 +96,7 @@ class OnnxModel:
         """
         try:
             return self._session.run([self._output], {self._input: tensor})[0]
-        except _native_errors() as err:
+        except native_errors() as err:
             raise StageError(
                 f"{self.path.name} failed on an input of shape {tensor.shape}: {_first_line(err)}",
                 hint="check that det and rec models are not swapped",
@@ -115,7 +115,7 @@ def _broken_file_errors() -> tuple[type[Exception], ...]:
     return (native.InvalidProtobuf, native.InvalidGraph, native.NoSuchFile)
 
 
-def _native_errors() -> tuple[type[Exception], ...]:
+def native_errors() -> tuple[type[Exception], ...]:
     """Everything ONNX Runtime raises; its exceptions share no base but `Exception`."""
     native = _native()
 

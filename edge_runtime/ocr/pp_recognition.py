@@ -7,7 +7,6 @@ threads, so this is both the fastest order and the one in which lines become kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_runtime.errors import ModelFileError
+from edge_runtime.ocr.alphabet import load_alphabet
 from edge_runtime.ocr.ctc import Glyph, greedy_glyphs
 from edge_runtime.ocr.line_strips import STRIP_HEIGHT_PX, split_strip
 from edge_runtime.ocr.onnx_session import FloatArray, OnnxModel, SessionOptions
@@ -51,7 +51,7 @@ class LineReader:
     def __init__(self, path: Path, *, keys: Path | None, options: RecognitionOptions) -> None:
         self._model = OnnxModel(path, SessionOptions(n_threads=1))
         self._options = options
-        self.alphabet = load_alphabet(self._model, keys)
+        self.alphabet = load_alphabet(path, self._model.metadata, keys)
 
     def read(self, strip: Pixels) -> list[Glyph]:
         """Characters of a strip (48, w, 3) uint8 RGB, with their place from 0 to 1."""
@@ -81,28 +81,6 @@ class LineReader:
                 hint="give the keys file that belongs to this model",
             )
         return greedy_glyphs(probabilities, self.alphabet, used_share=width / full)
-
-
-def load_alphabet(model: OnnxModel, keys: Path | None) -> Sequence[str]:
-    """Text of every class: blank first, then the listed characters, then the space.
-
-    Raises:
-        ModelFileError: neither the model's metadata nor `keys` lists any characters.
-    """
-    listed = model.metadata.get("character")
-    if listed is None and keys is not None:
-        try:
-            listed = keys.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as err:
-            raise ModelFileError(f"The character list {keys} cannot be read: {err}") from err
-    if not listed:
-        raise ModelFileError(
-            f"{model.path.name} has no character list.",
-            hint="give a keys file with one character a line",
-        )
-    # Not splitlines(): some listed characters (U+2028, U+0085) count as line ends there.
-    characters = [line.rstrip("\r") for line in listed.rstrip("\n").split("\n")]
-    return ("", *characters, " ")
 
 
 def _as_tensor(strip: npt.NDArray[np.uint8], full_width: int) -> FloatArray:

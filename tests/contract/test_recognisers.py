@@ -5,6 +5,7 @@ Each engine comes with the letters it can read. All read the same words.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import threading
@@ -329,8 +330,11 @@ def test_swapped_models_are_told(engine):
     swapped = {**engine.files, "det": engine.files["rec"], "rec": engine.files["det"]}
     canvas = blank_page(300, 120)
     draw_all(canvas, engine.draw, ("BAD", 40, 40))
-    with pytest.raises((ModelError, StageError)):
-        list(open_recogniser(engine.case.kind, swapped).read(as_page(canvas)))
+    with (
+        pytest.raises((ModelError, StageError)),
+        contextlib.closing(open_recogniser(engine.case.kind, swapped)) as recogniser,
+    ):
+        list(recogniser.read(as_page(canvas)))
 
 
 def test_detector_alone_is_not_enough(engine):
