@@ -221,4 +221,4 @@ def _choose_strategy(
     if kind == "auto":
         is_large = language is not None and language.n_parameters >= _SELECT_BELOW_PARAMETERS
         kind = "generate" if is_large and not schema.is_open else "select"
-    return open_strategy(kind, schema, locale=options.locale)
+    return open_strategy(kind, locale=options.locale)
