@@ -65,14 +65,15 @@ class ReviewSettings(_Settings):
 class ExtractionDefaults(_Settings):
     """What is extracted and how.
 
-    `schema_ref`, called `schema` in files, is anything `extract.schema_loading` takes.
+    `schema_ref`, called `schema` in files, is anything `extract.schema_loading` takes. Without
+    `review` the thresholds are those of the strategy.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
     schema_ref: str = Field(default="auto", alias="schema")
     strategy: Literal["auto", "select", "generate"] = "auto"
     locale: str | None = None
-    review: ReviewSettings = ReviewSettings()
+    review: ReviewSettings | None = None
 
 
 class Recipe(_Settings):

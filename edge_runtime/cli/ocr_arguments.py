@@ -36,6 +36,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="preset (edge-run schema list), JSON Schema file, module:Class of pydantic, or a "
         'short template such as {"total": "amount"}; default: auto, all key/value pairs',
     )
+    group.add_argument(
+        "--recipe", metavar="R", help="defaults from pipelines/*.toml by name, or from a file"
+    )
     group.add_argument("--ocr-only", action="store_true", help="read the text, extract nothing")
     group.add_argument("--model", metavar="M", help="language model: catalogue name or GGUF file")
     group.add_argument(

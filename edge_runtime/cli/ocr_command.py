@@ -77,6 +77,8 @@ def _options(args: argparse.Namespace) -> PipelineOptions:
         chosen["model"] = None
     if args.no_cache:
         chosen["prefix_cache"] = False
+    if args.recipe is not None:
+        return PipelineOptions.from_recipe(args.recipe, **chosen)
     return PipelineOptions(**chosen)
 
 

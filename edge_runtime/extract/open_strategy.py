@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from edge_runtime.errors import UsageError
+from edge_runtime.extract.review import DEFAULT_RULES, ReviewRules
 from edge_runtime.extract.strategy import Strategy
 
 KINDS = ("select", "generate")
 
 
-def open_strategy(kind: str, *, locale: str | None = None) -> Strategy:
+def open_strategy(
+    kind: str, *, locale: str | None = None, rules: ReviewRules | None = None
+) -> Strategy:
     """The strategy called `kind`.
 
     Args:
         kind: "select" or "generate".
         locale: Decides order of dates and decimal signs where the document does not.
+        rules: When a field is `ok`; None takes the strategy's own thresholds.
 
     Raises:
         UsageError: there is no such strategy.
@@ -25,5 +29,7 @@ def open_strategy(kind: str, *, locale: str | None = None) -> Strategy:
     if kind == "generate":
         from edge_runtime.extract.generate import GenerateStrategy, GenerateStrategyOptions
 
-        return GenerateStrategy(GenerateStrategyOptions(locale=locale))
+        return GenerateStrategy(
+            GenerateStrategyOptions(locale=locale, rules=rules or DEFAULT_RULES)
+        )
     raise UsageError(f"There is no strategy {kind!r}.", hint=f"use one of {', '.join(KINDS)}")

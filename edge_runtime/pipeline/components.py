@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from edge_runtime import resources, trace
@@ -100,7 +100,7 @@ def load_components(options: PipelineOptions) -> Components:
         uses: list[ModelUse] = []
         notices: list[str] = []
         recogniser = _load_recogniser(options, uses, stack)
-        orientation = _load_orientation(options, uses, notices, stack)
+        orientation = _load_orientation(options, uses, notices)
         language = _load_language(options, uses, notices, stack) if schema is not None else None
         strategy = None if schema is None else _choose_strategy(options, schema, language)
         return Components(
@@ -109,16 +109,23 @@ def load_components(options: PipelineOptions) -> Components:
             schema=schema,
             strategy=strategy,
             language=language,
-            load_options=LoadOptions(
-                password=options.password,
-                dpi=options.dpi,
-                text_layer=options.text_layer,
-                pages=PageSelection.parse(options.pages) if options.pages else None,
-            ),
+            load_options=_load_options(options),
             models=tuple(uses),
             notices=tuple(notices),
             closers=stack.pop_all(),
         )
+
+
+def _load_options(options: PipelineOptions) -> LoadOptions:
+    chosen = LoadOptions(
+        password=options.password,
+        dpi=options.dpi,
+        text_layer=options.text_layer,
+        pages=PageSelection.parse(options.pages) if options.pages else None,
+    )
+    if options.max_megapixels is None:
+        return chosen
+    return replace(chosen, max_megapixels=options.max_megapixels)
 
 
 def _load_schema(options: PipelineOptions) -> ExtractionSchema | None:
@@ -157,7 +164,6 @@ def _load_orientation(
     options: PipelineOptions,
     uses: list[ModelUse],
     notices: list[str],
-    stack: contextlib.ExitStack,
 ) -> OrientationModel | None:
     if options.rotate != "auto":
         return None
@@ -187,7 +193,7 @@ def _load_language(
     from edge_runtime.llm.prompt import PromptCompiler
     from edge_runtime.models.gguf import read_gguf_header
 
-    resolved = resolve(options.model, role="llm")
+    resolved = resolve(options.model, role="llm", variant=options.variant)
     root = resources.cache_dir() / "prefixes" if options.prefix_cache else None
     engine = open_engine(
         resolved.path,
@@ -221,4 +227,4 @@ def _choose_strategy(
     if kind == "auto":
         is_large = language is not None and language.n_parameters >= _SELECT_BELOW_PARAMETERS
         kind = "generate" if is_large and not schema.is_open else "select"
-    return open_strategy(kind, locale=options.locale)
+    return open_strategy(kind, locale=options.locale, rules=options.review)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from edge_runtime.extract.review import ReviewRules
 
 DEFAULT_LLM = "smollm2-135m-instruct"
 DEFAULT_OCR = "ppocrv6-small"
@@ -33,6 +37,9 @@ class PipelineOptions:
         locale: Such as `en_GB`; settles day/month order and decimal signs.
         prefix_cache: Keep instruction and examples on disk between runs.
         deadline_s: Give up with `DeadlineExceeded` after so many seconds.
+        variant: Whether the copy that `models optimize` made is used.
+        max_megapixels: Larger pages are reduced while they are decoded; None for the default.
+        review: When a field is `ok`; None takes the thresholds of the strategy.
     """
 
     schema: Any = "auto"
@@ -51,3 +58,39 @@ class PipelineOptions:
     locale: str | None = None
     prefix_cache: bool = True
     deadline_s: float | None = None
+    variant: Literal["auto", "original", "optimized"] = "auto"
+    max_megapixels: float | None = None
+    review: ReviewRules | None = None
+
+    @classmethod
+    def from_recipe(cls, name_or_path: str | Path, **overrides: Any) -> PipelineOptions:
+        """The settings of a recipe (`pipelines/*.toml`, or a file), changed by `overrides`.
+
+        Raises:
+            ConfigError: no such recipe, or one that does not validate.
+        """
+        from edge_runtime import resources
+        from edge_runtime.config import load_recipe
+
+        recipe = load_recipe(name_or_path, folders=resources.data_roots("pipelines"))
+        extracts = "extract" in recipe.stages
+        detects = "orient" in recipe.stages and recipe.recognition.orientation == "auto"
+        settings: dict[str, Any] = {
+            "schema": recipe.extraction.schema_ref if extracts else None,
+            "model": recipe.language.model if extracts else None,
+            "ocr_model": recipe.recognition.model,
+            "engine": recipe.recognition.engine,
+            "strategy": recipe.extraction.strategy,
+            "n_ctx": recipe.language.n_ctx,
+            "dpi": recipe.input.dpi,
+            "text_layer": recipe.input.text_layer,
+            "rotate": "auto" if detects else 0,
+            "locale": recipe.extraction.locale,
+            "variant": recipe.language.variant,
+            "max_megapixels": recipe.input.max_megapixels,
+        }
+        if recipe.extraction.review is not None:
+            from edge_runtime.extract.review import ReviewRules
+
+            settings["review"] = ReviewRules(**recipe.extraction.review.model_dump())
+        return cls(**(settings | overrides))

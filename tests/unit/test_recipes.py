@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from edge_runtime import resources
-from edge_runtime.config import Recipe, load_recipe, parse_recipe, recipe_names
+from edge_runtime.config import Recipe, ReviewSettings, load_recipe, parse_recipe, recipe_names
 from edge_runtime.errors import ConfigError
 from edge_runtime.extract.review import ReviewRules
 from edge_runtime.extract.schema_loading import load_schema
@@ -32,8 +32,8 @@ def test_the_document_recipe_runs_all_stages() -> None:
 
 
 def test_review_defaults_are_those_of_the_rules() -> None:
-    recipe = load_recipe("document", folders=FOLDERS)
-    assert ReviewRules(**recipe.extraction.review.model_dump()) == ReviewRules()
+    assert load_recipe("document", folders=FOLDERS).extraction.review is None
+    assert ReviewRules(**ReviewSettings().model_dump()) == ReviewRules()
 
 
 def test_a_recipe_cannot_be_changed() -> None:
@@ -90,6 +90,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     recipe = load_recipe(path)
     assert isinstance(recipe, Recipe)
     assert recipe.extraction.schema_ref == "receipt"
+    assert recipe.extraction.review is not None
     assert recipe.extraction.review.tolerated == {"ambiguous_date"}
 
 
