@@ -112,7 +112,9 @@ def decide_flash_attn(options: LlamaOptions, *, has_gpu: bool) -> bool:
     return v_is_quantised or has_gpu or _FLASH_ATTN_ON_CPU
 
 
-_FLASH_ATTN_ON_CPU = False
+# Measured with an f16 cache on x86 without AMX, 400 to 1900 tokens: prefill 8 to 15 % faster,
+# decoding as fast up to 900 tokens and 10 % slower at 1900.
+_FLASH_ATTN_ON_CPU = True
 
 
 def check_cache_types(options: LlamaOptions, shape: CacheShape) -> None:

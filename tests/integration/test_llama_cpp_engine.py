@@ -366,16 +366,19 @@ def test_heads_that_crash_a_cache_shift_work_quantised(tmp_path: Path, head_dim:
     assert done.stdout.startswith("[")
 
 
-def test_the_thread_pool_is_told_to_sleep_unless_the_user_said_otherwise() -> None:
+def test_the_thread_pool_spins_briefly_unless_the_user_said_otherwise() -> None:
     code = """
         import os, sys
-        if sys.argv[1:]:
-            os.environ["OMP_WAIT_POLICY"] = sys.argv[1]
-        else:
-            os.environ.pop("OMP_WAIT_POLICY", None)
+        for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+            os.environ.pop(name, None)
+        for assignment in sys.argv[1:]:
+            name, value = assignment.split("=")
+            os.environ[name] = value
         from edge_runtime.llm.llama_cpp_build import load_library
         load_library()
-        print(os.environ["OMP_WAIT_POLICY"])
+        print(os.environ["OMP_WAIT_POLICY"], os.environ.get("GOMP_SPINCOUNT"))
         """
-    assert in_child(code).stdout.strip() == "passive"
-    assert in_child(code, "active").stdout.strip() == "active"
+    assert in_child(code).stdout.split() == ["passive", "1000"]
+    assert in_child(code, "OMP_WAIT_POLICY=active").stdout.split() == ["active", "None"]
+    chosen = in_child(code, "OMP_WAIT_POLICY=PASSIVE", "GOMP_SPINCOUNT=5")
+    assert chosen.stdout.split() == ["PASSIVE", "5"]
