@@ -1,0 +1,92 @@
+"""A JSON Schema as a grammar of compact JSON: without any free white space, exact or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import llguidance
+
+from edge_runtime.errors import SchemaError
+from edge_runtime.llm.document_spans import DocumentSpans
+from edge_runtime.llm.schema_tightening import DEFAULT_LIMITS, JsonLimits, fault, tighten, walk
+
+_COMPACT = {
+    "whitespace_flexible": False,
+    "item_separator": ",",
+    "key_separator": ":",
+    "coerce_one_of": False,
+    "lenient": False,
+}
+
+
+def schema_grammar(
+    schema: Mapping[str, Any] | bool,
+    *,
+    limits: JsonLimits = DEFAULT_LIMITS,
+    spans: DocumentSpans | None = None,
+) -> str:
+    """The grammar of the compact JSON texts that are valid under the tightened schema.
+
+    With `spans`, strings without `pattern`, `format`, `enum` or `const` are spans of the document,
+    and so are the names in open maps; `"x-span": false` exempts a string, `"x-multiline": true`
+    lets it run over several lines.
+
+    Raises:
+        SchemaError: when the schema cannot be honoured exactly; `details` has `pointer` and
+            `keyword`.
+    """
+    if not isinstance(schema, Mapping):
+        if not schema:
+            raise fault("", None, "`false` allows no answer at all")
+        schema = {}
+    try:
+        grammar, problem = _compile(tighten(schema, limits, spans))
+    except (TypeError, ValueError) as err:
+        raise fault("", None, f"it is not JSON: {err}") from err
+    except RecursionError as err:
+        raise fault("", None, "it is nested too deeply") from err
+    if problem is not None:
+        raise _located(schema, problem)
+    return grammar
+
+
+def _compile(schema: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The grammar, and what is wrong with it."""
+    text = json.dumps({**schema, "x-guidance": _COMPACT}, ensure_ascii=False)
+    grammar = llguidance.LLMatcher.grammar_from_json_schema(text)
+    is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(grammar)
+    return grammar, "; ".join(messages) if is_error else None
+
+
+def _located(root: Mapping[str, Any], problem: str) -> SchemaError:
+    """The error for the innermost schema that cannot be compiled, and the keyword to blame."""
+    pointer, culprit, reason = "", root, problem
+    for place, node in walk(root):
+        trouble = _compile_alone(root, node)
+        if trouble is not None and place.startswith(pointer):
+            pointer, culprit, reason = place, node, trouble
+    for keyword in culprit:
+        rest = {name: value for name, value in culprit.items() if name != keyword}
+        if _compile_alone(root, rest) is None:
+            return fault(pointer, keyword, reason)
+    return fault(pointer, None, reason)
+
+
+def _compile_alone(root: Mapping[str, Any], node: Mapping[str, Any]) -> str | None:
+    """What is wrong with one schema of `root` taken alone, references leading into `root`."""
+    return _compile({**_moved(node), "$defs": {"root": _moved(root)}})[1]
+
+
+def _moved(value: Any) -> Any:
+    """A copy whose local references lead to `#/$defs/root`."""
+    if isinstance(value, list):
+        return [_moved(part) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    out = {key: _moved(part) for key, part in value.items() if key not in {"$id", "$schema"}}
+    reference = value.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        out["$ref"] = f"#/$defs/root{reference[1:]}"
+    return out
