@@ -88,7 +88,7 @@ class Asker:
         answer_prefix: str = "",
         draft_source: Drafter | Sequence[int] | None = None,
     ) -> Generation:
-        """An answer that keeps to `constraint`, to be iterated for its tokens as they are decided."""
+        """An answer that keeps to `constraint`; iterate it for its tokens as they are decided."""
         from edge_runtime.llm.decoding import generate
 
         self.ask(question, answer_prefix=answer_prefix)

@@ -1,4 +1,4 @@
-"""How a strategy meets the pipeline: what goes before the document, how lines enter, what follows."""
+"""How a strategy meets the pipeline: the prompt before and within the document, and the fields."""
 
 from __future__ import annotations
 
