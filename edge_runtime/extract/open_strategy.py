@@ -25,7 +25,7 @@ def open_strategy(
     if kind == "select":
         from edge_runtime.extract.select import SelectStrategy
 
-        return SelectStrategy(locale=locale)
+        return SelectStrategy(locale=locale, rules=rules)
     if kind == "generate":
         from edge_runtime.extract.generate import GenerateStrategy, GenerateStrategyOptions
 

@@ -16,6 +16,7 @@ from edge_runtime.ocr.orientation import upright
 from edge_runtime.ocr.page_image import PageImage
 from edge_runtime.pipeline.budget import fitting_lines
 from edge_runtime.pipeline.components import Components, LanguageParts
+from edge_runtime.pipeline.fed_asker import FedAsker
 from edge_runtime.pipeline.feeder import CHUNK_TOKENS, PromptFeeder
 from edge_runtime.pipeline.options import PipelineOptions
 from edge_runtime.pipeline.run_state import LINE_MARK, RunState
@@ -113,33 +114,44 @@ class DocumentRun:
 
     def _extract(self, source: Any, feeder: PromptFeeder | None) -> tuple[FieldValue, ...]:
         schema, strategy = self._parts.schema, self._parts.strategy
-        asker = None
-        if feeder is not None:
-            feeder.finish()
-            asker = self._asker(feeder)
         if schema is None or strategy is None:
             return ()
         state = self._state
+        asker = self._asker(feeder)
         fields: list[FieldValue] = []
         with state.recorder.span("extract"):
             for found in strategy.extract(self._document(source), schema, asker):
                 state.check("extract")
                 fields.append(self._reviewed(found))
                 state.emit(FieldDecided(fields[-1]))
+        if feeder is not None:
+            self._end_feeding(feeder)
         state.emit(StageDone("extract", state.recorder.now_ns() / 1e6))
         return tuple(fields)
 
-    def _asker(self, feeder: PromptFeeder) -> Asker | None:
+    def _end_feeding(self, feeder: PromptFeeder) -> None:
+        """Stop reading ahead. An error there that no question met did not cost a field."""
+        feeder.cancel()
+        if feeder.error is not None:
+            self._parts.recover()
+            self._state.degrade(
+                f"The language model failed while the document was read: {feeder.error}",
+                stage="llm",
+            )
+
+    def _asker(self, feeder: PromptFeeder | None) -> Asker | None:
         language = self._parts.language
-        if language is None:
+        if language is None or feeder is None:
             return None
-        if feeder.overflowed:
-            self._fit_context(language)
-        return Asker(
-            language.session,
-            language.compiler,
-            [*self._parts.prefix(), *self._segments],
-            cancel=self._state.should_stop,
+
+        def segments() -> list[Segment]:
+            feeder.finish()
+            if feeder.overflowed:
+                self._fit_context(language)
+            return [*self._parts.prefix(), *self._segments]
+
+        return FedAsker(
+            language.session, language.compiler, segments, cancel=self._state.should_stop
         )
 
     def _fit_context(self, language: LanguageParts) -> None:

@@ -112,6 +112,11 @@ class PromptFeeder:
             self._thread.join()
 
     @property
+    def error(self) -> EdgeRuntimeError | None:
+        """What ended the feeding before its time, or None."""
+        return self._error
+
+    @property
     def overflowed(self) -> bool:
         """Whether the document is longer than the room for it."""
         with self._changed:

@@ -63,6 +63,7 @@ class WordAfterLabel:
     """A strategy that takes what follows the field's name, and asks the model once."""
 
     name: str = "label"
+    asks: bool = True
     prompts: list[str] = field(default_factory=list)
 
     def prefix_segments(self, schema: ExtractionSchema) -> tuple[Segment, ...]:
@@ -74,9 +75,10 @@ class WordAfterLabel:
     def extract(
         self, document: Document, schema: ExtractionSchema, asker: Asker | None
     ) -> Iterator[FieldValue]:
-        if asker is not None:
+        if asker is not None and self.asks:
             asker.score([Segment(Role.QUESTION, "\n?")], ["a", "b"])
-            self.prompts.append(asker.session_text())
+            tokens = list(asker.session.tokens)
+            self.prompts.append(asker.compiler.engine.detokenize(tokens).decode())
         for spec in schema.fields:
             found = next((x for x in document.lines if x.text.startswith(spec.name)), None)
             if found is None:
@@ -85,13 +87,6 @@ class WordAfterLabel:
             raw = found.text.split()[-1]
             value = float(raw) if spec.name == "total" else raw
             yield FieldValue(spec.path, value, raw, 0.8, FieldStatus.OK)
-
-
-class TellingAsker(Asker):
-    """An asker that can tell what the session holds."""
-
-    def session_text(self) -> str:
-        return self.compiler.engine.detokenize(list(self.session.tokens)).decode()
 
 
 @dataclass
@@ -108,7 +103,6 @@ class Built:
 def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Built]]:
     """Makes pipelines: `build(texts, options=..., engine_options=...)`."""
     made: list[Pipeline] = []
-    monkeypatch.setattr("edge_runtime.pipeline.document_run.Asker", TellingAsker)
 
     def make(
         texts: list[str],
@@ -117,10 +111,11 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Built]]:
         options: PipelineOptions | None = None,
         engine_options: ScriptedOptions | None = None,
         with_model: bool = True,
+        asks: bool = True,
         notices: tuple[str, ...] = (),
     ) -> Built:
         reader = recogniser or ListedLines(texts)
-        strategy = WordAfterLabel()
+        strategy = WordAfterLabel(asks=asks)
         engine = ScriptedEngine("x", engine_options or ScriptedOptions()) if with_model else None
         language = None
         if engine is not None:

@@ -137,6 +137,21 @@ def test_error_of_the_model_reaches_the_caller(build: Build) -> None:
         built.pipeline.run(PAGE)
 
 
+def test_error_while_reading_ahead_degrades_when_no_question_met_it(build: Build) -> None:
+    def fail(operation: str, n_tokens: int) -> None:
+        if operation == "sync" and n_tokens > 40:
+            raise StageError("no memory", stage="llm")
+
+    built = build(
+        [f"line {i} with words" for i in range(20)],
+        engine_options=ScriptedOptions(before=fail),
+        asks=False,
+    )
+    result = built.pipeline.run(PAGE)
+    assert result.status is ResultStatus.DEGRADED
+    assert "no memory" in result.degraded[0]
+
+
 def test_run_after_a_poisoned_session_starts_afresh(build: Build) -> None:
     calls: list[str] = []
 
