@@ -180,9 +180,14 @@ def _tensor_ends(raw: RawGguf) -> Iterator[int]:
 
 
 def _weight_type(raw: RawGguf) -> str:
-    """The tensor type that holds most of the values."""
+    """The type that holds most values of the layers.
+
+    Not of the whole file: in a small model with a large vocabulary the embeddings outweigh them,
+    and those are often kept in another type.
+    """
     totals: dict[int, int] = {}
-    for tensor in raw.tensors:
+    layers = [tensor for tensor in raw.tensors if tensor.name.startswith("blk.")]
+    for tensor in layers or raw.tensors:
         totals[tensor.type_id] = totals.get(tensor.type_id, 0) + tensor.n_elements
     if not totals:
         return "none"

@@ -240,6 +240,13 @@ def test_vocabulary_of_long_and_many_tokens(tmp_path: Path) -> None:
     refused(tmp_path, build([*LLAMA, vocabulary(*tokens, "token 7")], [tensor()]), "twice")
 
 
+def test_weight_type_is_that_of_the_layers(tmp_path: Path) -> None:
+    embedding = tensor(name="token_embd.weight", shape=(32, 64), kind=8)
+    layer = tensor(name="blk.0.attn_q.weight", shape=(32, 32), kind=2, offset=64 * 34 + 32 - 64)
+    path = write(tmp_path, build(LLAMA, [embedding, layer], data=4096))
+    assert check_gguf(path).weight_type == "Q4_0"
+
+
 def test_adapter_needs_no_shape(tmp_path: Path) -> None:
     pairs = [LLAMA[0], pair("general.type", STRING, text("adapter"))]
     assert check_gguf(write(tmp_path, build(pairs, [tensor()]))).kind == "adapter"
