@@ -76,17 +76,26 @@ def _located(root: Mapping[str, Any], problem: str) -> SchemaError:
 
 def _compile_alone(root: Mapping[str, Any], node: Mapping[str, Any]) -> str | None:
     """What is wrong with one schema of `root` taken alone, references leading into `root`."""
-    return _compile({**_moved(node), "$defs": {"root": _moved(root)}})[1]
+    # A reference to another document spoils even schemas that do not use it, so `root` has none.
+    whole = _moved(root, keep_foreign=False)
+    return _compile({**_moved(node, keep_foreign=True), "$defs": {"root": whole}})[1]
 
 
-def _moved(value: Any) -> Any:
+def _moved(value: Any, *, keep_foreign: bool) -> Any:
     """A copy whose local references lead to `#/$defs/root`."""
     if isinstance(value, list):
-        return [_moved(part) for part in value]
+        return [_moved(part, keep_foreign=keep_foreign) for part in value]
     if not isinstance(value, Mapping):
         return value
-    out = {key: _moved(part) for key, part in value.items() if key not in {"$id", "$schema"}}
+    out = {
+        key: _moved(part, keep_foreign=keep_foreign)
+        for key, part in value.items()
+        if key not in {"$id", "$schema"}
+    }
     reference = value.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        out["$ref"] = f"#/$defs/root{reference[1:]}"
+    if isinstance(reference, str):
+        if reference.startswith("#"):
+            out["$ref"] = f"#/$defs/root{reference[1:]}"
+        elif not keep_foreign:
+            del out["$ref"]
     return out

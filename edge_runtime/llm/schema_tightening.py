@@ -5,6 +5,7 @@ Every value under the tightened schema is also valid under the original one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,9 @@ _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _SINGLES = ("items", "additionalProperties")
 _COMBINERS = frozenset({*_ALTERNATIVES, "$ref"})
 _OBJECT_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties"})
-_ARRAY_KEYWORDS = frozenset({"items", "prefixItems"})
+_OPEN_REPETITION = re.compile(r"[*+]|,\}")
+# No known format, such as a date with a time zone, is cut short by this.
+_LEAST_FORMAT_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +143,18 @@ class _Tightener:
         if self.spans is not None and not shaped and node.get("x-span") is not False:
             out["pattern"] = self.spans.pattern(multiline=bool(node.get("x-multiline")))
         elif self.limits.max_string_chars is not None and "maxLength" not in out:
-            out["maxLength"] = max(self.limits.max_string_chars, _count(out, "minLength"))
+            least = max(_count(out, "minLength"), _LEAST_FORMAT_CHARS if "format" in out else 0)
+            # A pattern without open repetition bounds itself.
+            if _OPEN_REPETITION.search(str(out.get("pattern", ".*"))):
+                out["maxLength"] = max(self.limits.max_string_chars, least)
 
     def _bound_number(self, out: dict[str, Any], types: set[str]) -> None:
         if self.limits.max_digits is not None:
-            bound = 10**self.limits.max_digits - 1
+            bound = 10**self.limits.max_digits
             if not out.keys() & {"minimum", "exclusiveMinimum"}:
-                out["minimum"] = -bound
+                out["exclusiveMinimum"] = -bound
             if not out.keys() & {"maximum", "exclusiveMaximum"}:
-                out["maximum"] = bound
+                out["exclusiveMaximum"] = bound
         if "number" in types and self.limits.max_decimals is not None:
             out.setdefault("multipleOf", float(f"1e-{self.limits.max_decimals}"))
 
