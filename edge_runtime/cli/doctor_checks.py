@@ -198,7 +198,6 @@ def check_extras() -> Iterator[Check]:
     extras = (
         ("paddle", "paddleocr", "the second text recognition engine"),
         ("heic", "pillow_heif", "HEIC pictures of phones"),
-        ("hub", "httpx", "faster downloads from model hubs"),
     )
     for extra, module, what in extras:
         if importlib.util.find_spec(module) is not None:

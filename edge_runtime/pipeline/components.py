@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from edge_runtime import resources, trace
+from edge_runtime import trace
 from edge_runtime.device.processor import n_compute_threads
 from edge_runtime.errors import ModelNotFound
 from edge_runtime.models.resolving import ResolvedModel
@@ -187,14 +187,14 @@ def _load_language(
 ) -> LanguageParts | None:
     if options.model is None:
         return None
-    from edge_runtime.kv.prefix_store import PrefixStore
+    from edge_runtime.kv.prefix_store import PrefixStore, default_root
     from edge_runtime.llm.llama_cpp_options import LlamaOptions
     from edge_runtime.llm.open_engine import open_engine
     from edge_runtime.llm.prompt import PromptCompiler
     from edge_runtime.models.gguf import read_gguf_header
 
     resolved = resolve(options.model, role="llm", variant=options.variant)
-    root = resources.cache_dir() / "prefixes" if options.prefix_cache else None
+    root = default_root() if options.prefix_cache else None
     engine = open_engine(
         resolved.path,
         LlamaOptions(
