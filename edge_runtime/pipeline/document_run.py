@@ -46,6 +46,7 @@ class DocumentRun:
         self._state = state
         self._pages: list[tuple[PageInfo, list[Line]]] = []
         self._segments: list[Segment] = []
+        self._previous: Line | None = None
 
     def read(self, source: Any) -> None:
         """Everything from the file to the `Result` event."""
@@ -78,25 +79,33 @@ class DocumentRun:
 
     def _read_lines(self, source: Any, feeder: PromptFeeder | None) -> None:
         state = self._state
-        previous: Line | None = None
         for loaded in load_pages(source, self._parts.load_options):
             state.check("ocr")
             page = self._turned(loaded)
             lines: list[Line] = []
             self._pages.append((page.info, lines))
             state.emit(PageFound(page.info))
-            for line in self._lines_of(page):
+            coming = iter(self._lines_of(page))
+            line = next(coming, None)
+            while line is not None:
                 lines.append(line)
                 state.recorder.mark(LINE_MARK)
                 state.emit(LineRead(line))
-                if feeder is not None and self._parts.strategy is not None:
-                    segment = self._parts.strategy.line_segment(line, previous)
-                    self._segments.append(segment)
-                    feeder.add(segment)
+                self._feed(line, feeder)
+                line = next(coming, None)
+                if line is not None and feeder is not None:
+                    # only while there is more to read: after the last line nothing may wait
                     feeder.wait_below(_MAX_BACKLOG_TOKENS, state.should_stop)
-                previous = line
             state.check("ocr")
         state.emit(StageDone("ocr", state.recorder.now_ns() / 1e6))
+
+    def _feed(self, line: Line, feeder: PromptFeeder | None) -> None:
+        if feeder is None or self._parts.strategy is None:
+            return
+        segment = self._parts.strategy.line_segment(line, self._previous)
+        self._segments.append(segment)
+        feeder.add(segment)
+        self._previous = line
 
     def _turned(self, page: PageImage) -> PageImage:
         if page.text_lines:
