@@ -20,7 +20,7 @@ from edge_runtime import __version__
 from edge_runtime.cli import error_report
 from edge_runtime.errors import UsageError
 
-COMMANDS = ("ocr", "models", "schema", "doctor")
+COMMANDS = ("ocr", "models", "schema", "cache", "doctor")
 
 _EPILOG = """exit codes:
   0  done                      4  not enough memory, disk or context

@@ -17,6 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples"
 EXPECTED: dict[str, Any] = json.loads((SAMPLES / "expected.json").read_text("utf-8"))
 PRESETS = sorted({truth["schema"] for truth in EXPECTED.values()})
+_ON_RECEIPTS = ("company", "date", "address", "total")
+_ON_INVOICES = ("seller", "invoice_number", "date", "net_total", "tax_total", "total")
+MAIN_VALUES = {
+    "receipt.png": _ON_RECEIPTS,
+    "photo.jpg": _ON_RECEIPTS,
+    "invoice.png": _ON_INVOICES,
+    "two_pages.pdf": _ON_INVOICES,
+}
 
 pytestmark = [pytest.mark.models, pytest.mark.usefixtures("real_models")]
 
@@ -54,10 +62,15 @@ def field(record: dict[str, Any], path: str) -> dict[str, Any]:
 
 def same(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, str) and isinstance(found, str):
-        return "".join(found.casefold().split()) == "".join(wanted.casefold().split())
+        return letters(found) == letters(wanted)
     if isinstance(wanted, (int, float)) and isinstance(found, (int, float)):
         return abs(found - wanted) < 0.005
     return bool(found == wanted)
+
+
+def letters(text: str) -> str:
+    """Without case, spaces and commas: a line break reads as either of them."""
+    return "".join(text.casefold().replace(",", " ").split())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -75,17 +88,29 @@ def test_text_of_the_sample_is_read(name: str) -> None:
     assert len(missed) <= 0.1 * len(EXPECTED[name]["lines"]), missed
 
 
-@pytest.mark.parametrize("name", [n for n, t in EXPECTED.items() if t["schema"] != "form"])
-def test_values_of_the_sample_are_found(name: str) -> None:
+@pytest.mark.parametrize("name", MAIN_VALUES)
+def test_main_values_of_the_sample_are_found(name: str) -> None:
     data = sample_results()[name]["data"]
     wanted = EXPECTED[name]["values"]
     assert set(data) >= set(wanted)
     wrong = {
-        key: (data[key], value)
-        for key, value in wanted.items()
-        if key != "items" and not same(data[key], value)
+        key: (data[key], wanted[key])
+        for key in MAIN_VALUES[name]
+        if not same(data[key], wanted[key])
     }
     assert not wrong
+
+
+def test_hardly_a_value_that_is_ok_is_wrong() -> None:
+    judged: dict[str, bool] = {}
+    for name in MAIN_VALUES:
+        wanted = EXPECTED[name]["values"]
+        for found in sample_results()[name]["fields"]:
+            if found["path"] in wanted and found["status"] == "ok":
+                judged[f"{name} {found['path']}"] = same(found["value"], wanted[found["path"]])
+    wrong = [what for what, right in judged.items() if not right]
+    assert len(judged) >= 10
+    assert len(wrong) <= 0.1 * len(judged), wrong
 
 
 @pytest.mark.parametrize("name", [n for n, t in EXPECTED.items() if "items" in t["values"]])

@@ -131,8 +131,9 @@ class FakePipeline:
             raise KeyboardInterrupt
         if self.options is not None and self.options.schema is None:
             result = replace(result, data=None, fields=(), schema_name=None)
-        yield from (FieldDecided(field) for field in result.fields)
-        yield Result(result)
+        decided = result.fields[::-1]
+        yield from (FieldDecided(field) for field in decided)
+        yield Result(replace(result, fields=decided))
 
     def __enter__(self) -> Self:
         return self

@@ -51,7 +51,7 @@ def test_flags_reach_the_pipeline(pipelines: Pipelines, picture: Picture) -> Non
     )
     main(["ocr", str(picture("a.png")), *flags.split()])
     options = pipelines[0].options
-    assert {name: getattr(options, name) for name in options.__slots__} == {
+    wanted = {
         "schema": "receipt",
         "model": "m.gguf",
         "ocr_model": "o",
@@ -69,6 +69,7 @@ def test_flags_reach_the_pipeline(pipelines: Pipelines, picture: Picture) -> Non
         "prefix_cache": False,
         "deadline_s": 9.5,
     }
+    assert {name: getattr(options, name) for name in wanted} == wanted
 
 
 def test_without_flags_the_pipeline_has_its_defaults(
@@ -78,6 +79,27 @@ def test_without_flags_the_pipeline_has_its_defaults(
 
     main(["ocr", str(picture("a.png"))])
     assert pipelines[0].options == PipelineOptions()
+
+
+def test_recipe_gives_defaults_that_flags_override(pipelines: Pipelines, picture: Picture) -> None:
+    main(["ocr", str(picture("a.png")), "--recipe", "receipt"])
+    main(["ocr", str(picture("a.png")), "--recipe", "receipt", "--schema", "invoice"])
+    assert [pipeline.options.schema for pipeline in pipelines] == ["receipt", "invoice"]
+
+
+def test_fields_come_in_the_order_of_the_data(
+    pipelines: Pipelines, picture: Picture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["ocr", str(picture("a.png")), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [field["path"] for field in found["fields"]] == [
+        "company",
+        "total",
+        "date",
+        "items/0/name",
+        "items/0/price",
+        "items/1/name",
+    ]
 
 
 def test_ocr_only_needs_no_language_model(
