@@ -26,7 +26,7 @@ def split_fields(
     singles: list[FieldValue] = []
     items: dict[str, dict[int, dict[str, FieldValue]]] = {}
     for value in fields:
-        place = _list_place(value.path)
+        place = list_place(value.path)
         if place is None:
             singles.append(value)
             continue
@@ -35,7 +35,8 @@ def split_fields(
     return tuple(singles), tuple(_table(path, rows) for path, rows in items.items())
 
 
-def _list_place(path: str) -> tuple[str, int, str] | None:
+def list_place(path: str) -> tuple[str, int, str] | None:
+    """List, item number and the rest of a path such as `items/0/price`; None for single values."""
     pieces = path.split("/")
     for at, piece in enumerate(pieces):
         if at > 0 and piece.isdecimal():

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
-from edge_runtime.cli.output.field_rows import show_path
+from edge_runtime.cli.output.field_rows import list_place, show_path
 from edge_runtime.cli.output.files import write_atomically
 from edge_runtime.ocr.load_options import LoadOptions, PageSelection
 from edge_runtime.ocr.loading import load_pages
@@ -106,9 +106,10 @@ def draw_page(image: PageImage, page: Page, fields: Sequence[FieldValue]) -> Ima
         _outline(pen, shape, (*colour, 255), style.thick_px)
     taken = [(to_picture.apply_quad(quad).box, _NEVER_COVER) for quad, _ in marks]
     taken += [(to_picture.apply_quad(line.quad).box, 1.0) for line in page.lines]
-    first = {field.path: (quad, field) for quad, field in reversed(marks)}
-    for quad, field in first.values():
-        place = _label(pen, to_picture.apply_quad(quad).box, field, style, taken)
+    first = {_label_text(field): (quad, field) for quad, field in reversed(marks)}
+    for text, (quad, field) in first.items():
+        colour = _COLOURS[field.status]
+        place = _label(pen, to_picture.apply_quad(quad).box, text, colour, style, taken)
         taken.append((place, _NEVER_COVER))
     picture = Image.alpha_composite(picture.convert("RGBA"), glass).convert("RGB")
     return _with_legend(picture, page.lines, fields, style)
@@ -128,17 +129,30 @@ def _outline(
     pen.line([*quad.points, quad.points[0]], fill=colour, width=width_px, joint="curve")
 
 
+def _label_text(field: FieldValue) -> str:
+    """Name and confidence of a single value; the cells of a list's item share its number."""
+    place = list_place(field.path)
+    if place is None:
+        return _drawable(f"{show_path(field.path)} {field.confidence:.2f}")
+    name, number, _ = place
+    return _drawable(f"{show_path(name)} {number + 1}")
+
+
 def _label(
-    pen: ImageDraw.ImageDraw, box: Box, field: FieldValue, style: _Style, taken: _Taken
+    pen: ImageDraw.ImageDraw,
+    box: Box,
+    text: str,
+    colour: tuple[int, int, int],
+    style: _Style,
+    taken: _Taken,
 ) -> Box:
-    """Write the field's name and confidence beside its box, where it covers least."""
-    text = _drawable(f"{show_path(field.path)} {field.confidence:.2f}")
+    """Write `text` beside a box, where it covers least."""
     font = style.font()
     pad = max(2, style.text_px // 6)
     width = pen.textlength(text, font=font) + 2 * pad
     height = style.text_px + 2 * pad
     place = _free_place(box, width, height, pen.im.size, taken)
-    pen.rectangle((place.x0, place.y0, place.x1, place.y1), fill=(*_COLOURS[field.status], 235))
+    pen.rectangle((place.x0, place.y0, place.x1, place.y1), fill=(*colour, 235))
     middle = (place.x0 + pad, (place.y0 + place.y1) / 2)
     pen.text(middle, text, fill=(255, 255, 255, 255), font=font, anchor="lm")
     return place
