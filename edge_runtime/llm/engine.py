@@ -175,6 +175,7 @@ class Session(Protocol):
         """Make the cache hold exactly `tokens` with the least work.
 
         With `keep_logits=False` the next `logits()` may have to compute the last token again.
+        `cancel` is asked between chunks, and during a chunk possibly from another thread.
 
         Raises:
             ContextOverflow: `tokens` do not fit; the session is unchanged.

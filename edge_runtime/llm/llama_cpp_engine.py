@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from edge_runtime.llm.llama_cpp_options import (
     LlamaOptions,
     check_cache_types,
     check_memory,
+    check_weights,
     decide_flash_attn,
 )
 from edge_runtime.llm.llama_cpp_session import LlamaCppSession
@@ -60,9 +62,14 @@ class LlamaCppEngine:
         self._sha256 = sha256
         self._prefix_store = prefix_store
         self._lock = threading.Lock()
-        self._sessions: list[LlamaCppSession] = []
+        # Weak, so that a session that nobody closes or holds frees its cache all the same.
+        self._sessions: weakref.WeakSet[LlamaCppSession] = weakref.WeakSet()
         self._pieces: dict[int, bytes] = {}
         self._capabilities = self._query_capabilities()
+        if self._capabilities.n_ctx > self._capabilities.n_ctx_train:
+            n_ctx, n_ctx_train = self._capabilities.n_ctx, self._capabilities.n_ctx_train
+            notice = f"{self.name} was trained on {n_ctx_train} tokens, less than {n_ctx}"
+            self._notices += (notice,)
 
     @classmethod
     def load(
@@ -86,12 +93,15 @@ class LlamaCppEngine:
             ModelFileError: the file is damaged; native code has not seen it.
             ModelLoadError: llama.cpp refused it.
             CapabilityError: the options do not fit the model.
+            ResourceError: the weights do not fit in memory.
         """
         path = Path(path)
         header = check_gguf(path)
         with trace.current().span("llm.load", model=path.name):
             library = load_library()
             build = current_build()
+            if not build.has_gpu:
+                check_weights(header.file_bytes, available_memory_bytes())
             use_extra_bufts, notices = _decide_repacking(options, build, header)
             model = NativeModel(
                 library,
@@ -219,11 +229,10 @@ class LlamaCppEngine:
             chunk_tokens=merged.chunk_tokens,
             max_outputs=max(8, merged.max_logits_bytes // (4 * self._model.n_vocab)),
             stored=self._stored_prefixes(),
-            can_share_prefix=capabilities.can_share_prefix,
-            on_close=self._forget_session,
+            can_rollback=capabilities.can_rollback,
         )
         with self._lock:
-            self._sessions.append(session)
+            self._sessions.add(session)
         return session
 
     def close(self) -> None:
@@ -248,10 +257,6 @@ class LlamaCppEngine:
     def _check_open(self) -> None:
         if not self._model.is_open:
             raise UsageError(f"The engine of {self.name} is closed")
-
-    def _forget_session(self, session: LlamaCppSession) -> None:
-        with self._lock:
-            self._sessions.remove(session)
 
     def _query_capabilities(self) -> Capabilities:
         model, options = self._model, self._options

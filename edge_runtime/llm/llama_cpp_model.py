@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import weakref
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from edge_runtime.llm.native_log import NATIVE_LOG
 
 _OVERRIDE_BOOL = 2  # LLAMA_KV_OVERRIDE_TYPE_BOOL
 _NO_TOKEN = -1
+_USER_DEFINED = 1 << 4  # LLAMA_TOKEN_ATTR_USER_DEFINED
+_MARKER = re.compile(rb"<.+>|\[.+\]", re.DOTALL)
+_MARKER_START = re.compile(r"[<\[]")
 
 
 class NativeModel:
@@ -95,7 +100,31 @@ class NativeModel:
         return frozenset(t for t in range(self.n_vocab) if is_end(self.vocab, t))
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """Tokens of `text` and nothing else."""
+        """Tokens of `text` and nothing else; markers in it are text unless `special`."""
+        tokens = self._tokenize(text, special=special)
+        if special or not _MARKER_START.search(text) or self._markers.isdisjoint(tokens):
+            return tokens
+        # llama.cpp leaves out only "control" tokens here. Some files declare turn markers as
+        # "user defined", and those it always recognises, unless their first character is cut off.
+        cuts = [0, *(match.end() for match in _MARKER_START.finditer(text)), len(text)]
+        return [
+            token
+            for start, end in pairwise(cuts)
+            for token in self._tokenize(text[start:end], special=False)
+        ]
+
+    @cached_property
+    def _markers(self) -> frozenset[int]:
+        """Tokens that look like markup and that ordinary text must not become."""
+        attributes = self.library.llama_vocab_get_attr
+        user_defined = [
+            token
+            for token in range(self.n_vocab)
+            if int(attributes(self.vocab, token)) & _USER_DEFINED
+        ]
+        return frozenset(t for t in user_defined if _MARKER.fullmatch(self.token_bytes(t)))
+
+    def _tokenize(self, text: str, *, special: bool) -> list[int]:
         data = text.encode("utf-8", errors="replace")
         if not data:
             return []

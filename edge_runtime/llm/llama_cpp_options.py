@@ -134,6 +134,20 @@ def check_cache_types(options: LlamaOptions, shape: CacheShape) -> None:
             )
 
 
+def check_weights(file_bytes: int, available_bytes: int) -> None:
+    """Refuse weights that would not fit; loading them would end in a kill, not in an error.
+
+    Raises:
+        ResourceError: names both sizes.
+    """
+    if file_bytes > available_bytes:
+        raise ResourceError(
+            f"The weights take {file_bytes >> 20} MiB; {available_bytes >> 20} MiB are free",
+            hint="free memory, or use a smaller model or a stronger quantisation",
+            details={"needed_bytes": file_bytes, "available_bytes": available_bytes},
+        )
+
+
 def check_memory(n_ctx: int, bytes_per_token: int, available_bytes: int) -> None:
     """Refuse a cache that would not fit; the system grants it and kills the process later.
 

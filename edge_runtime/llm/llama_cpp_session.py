@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,8 +14,6 @@ from edge_runtime import trace
 from edge_runtime.errors import (
     Cancelled,
     CapabilityError,
-    ContextOverflow,
-    SessionPoisoned,
     StageError,
     UsageError,
 )
@@ -40,6 +36,12 @@ from edge_runtime.llm.llama_cpp_context import (
 from edge_runtime.llm.llama_cpp_scoring import BatchLimits, score_one_by_one, score_tree
 from edge_runtime.llm.native_log import NATIVE_LOG
 from edge_runtime.llm.sampling import choose
+from edge_runtime.llm.session_guard import (
+    SessionGuard,
+    check_room,
+    check_vocabulary,
+    n_shared,
+)
 from edge_runtime.llm.stored_prefix import StoredPrefixes
 
 Rows = NDArray[np.float32]
@@ -54,8 +56,7 @@ class LlamaCppSession:
         chunk_tokens: Tokens per prefill step.
         max_outputs: Rows of logits that one scored batch may hold.
         stored: Prefix store, or None.
-        can_share_prefix: Whether several sequences can share cells.
-        on_close: Called once when the session is closed.
+        can_rollback: Whether the tail can be dropped and sequences can share cells.
     """
 
     def __init__(
@@ -66,17 +67,15 @@ class LlamaCppSession:
         chunk_tokens: int,
         max_outputs: int,
         stored: StoredPrefixes | None,
-        can_share_prefix: bool,
-        on_close: Callable[[LlamaCppSession], None] | None = None,
+        can_rollback: bool,
     ) -> None:
         self._context = context
         self._identity = identity
         self._chunk_tokens = min(chunk_tokens, context.n_batch)
         self._max_outputs = max_outputs
         self._stored = stored
-        self._can_share_prefix = can_share_prefix
-        self._on_close = on_close
-        self._lock = threading.Lock()
+        self._can_rollback = can_rollback
+        self._guard = SessionGuard()
         self._tokens: list[int] = []
         self._row = np.empty(context.n_vocab, np.float32)
         self._row_view = self._row.view()
@@ -85,8 +84,6 @@ class LlamaCppSession:
         # Logits of the last `append(want_all_logits=True)` and the index of their first token:
         # rolling back into a verified draft then costs no decoding.
         self._recent: tuple[int, Rows] | None = None
-        self._poison: str | None = None
-        self._is_closed = False
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -104,10 +101,10 @@ class LlamaCppSession:
         """Make the cache hold exactly `tokens`, see `engine.Session.sync`."""
         wanted = [int(token) for token in tokens]
         started = time.perf_counter()
-        with self._exclusive(), trace.current().span("llm.prefill") as span:
-            self._check_vocabulary(wanted)
-            self._check_room(len(wanted))
-            with self._changing():
+        with self._guard.exclusive(), trace.current().span("llm.prefill") as span:
+            check_vocabulary(wanted, self._context.n_vocab)
+            check_room(len(wanted), self._context.n_ctx)
+            with self._guard.changing():
                 n_kept, n_restored, recomputed = self._prepare(wanted, keep_logits)
                 n_start = n_kept + n_restored
                 self._prefill(wanted[n_start:], keep_logits=keep_logits, cancel=cancel)
@@ -123,36 +120,36 @@ class LlamaCppSession:
 
     def logits(self) -> Rows:
         """Scores of the next token, see `engine.Session.logits`."""
-        with self._exclusive():
+        with self._guard.exclusive():
             self._ensure_row()
             return self._row_view
 
     def next(self, constraint: TokenMask | None = None, *, sampling: Sampling = GREEDY) -> int:
         """Choose and append the next token, see `engine.Session.next`."""
-        with self._exclusive():
-            self._check_room(len(self._tokens) + 1)
+        with self._guard.exclusive():
+            check_room(len(self._tokens) + 1, self._context.n_ctx)
             self._ensure_row()
             mask = constraint.mask() if constraint is not None else None
             token = choose(self._row, sampling, mask)
-            with self._changing():
+            with self._guard.changing():
                 self._extend([token], "last")
             return token
 
     def append(self, tokens: Sequence[int], *, want_all_logits: bool = False) -> Rows | None:
         """Decode given tokens, see `engine.Session.append`."""
         added = [int(token) for token in tokens]
-        with self._exclusive(), trace.current().span("llm.append") as span:
+        with self._guard.exclusive(), trace.current().span("llm.append") as span:
             span.n_tokens = len(added)
-            self._check_vocabulary(added)
-            self._check_room(len(self._tokens) + len(added))
+            check_vocabulary(added, self._context.n_vocab)
+            check_room(len(self._tokens) + len(added), self._context.n_ctx)
             if not want_all_logits:
-                with self._changing():
+                with self._guard.changing():
                     self._prefill(added, keep_logits=True, cancel=None)
                 return None
             rows = np.empty((len(added), self._context.n_vocab), np.float32)
             first = len(self._tokens)
             step = min(self._chunk_tokens, self._max_outputs)
-            with self._changing():
+            with self._guard.changing():
                 for start in range(0, len(added), step):
                     part = added[start : start + step]
                     self._extend(part, "all")
@@ -164,13 +161,13 @@ class LlamaCppSession:
 
     def truncate(self, n_tokens: int) -> None:
         """Keep the first `n_tokens` tokens, see `engine.Session.truncate`."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if not 0 <= n_tokens <= len(self._tokens):
                 raise UsageError(f"Cannot keep {n_tokens} of {len(self._tokens)} tokens")
             if n_tokens == len(self._tokens):
                 return
             recent = self._recent
-            with self._changing():
+            with self._guard.changing():
                 kept = self._tokens[:n_tokens]
                 if not self._drop_tail(n_tokens):
                     self._forget()
@@ -183,16 +180,16 @@ class LlamaCppSession:
     def score(self, continuations: Sequence[Sequence[int]]) -> list[ScoredContinuation]:
         """Log-probabilities of continuations, see `engine.Session.score`."""
         wanted = [[int(token) for token in continuation] for continuation in continuations]
-        with self._exclusive(), trace.current().span("llm.score") as span:
+        with self._guard.exclusive(), trace.current().span("llm.score") as span:
             for continuation in wanted:
-                self._check_vocabulary(continuation)
+                check_vocabulary(continuation, self._context.n_vocab)
             longest = max((len(continuation) for continuation in wanted), default=0)
-            self._check_room(len(self._tokens) + max(0, longest - 1))
+            check_room(len(self._tokens) + max(0, longest - 1), self._context.n_ctx)
             if longest == 0:
                 return [ScoredContinuation(0.0, 0, ()) for _ in wanted]
             self._ensure_row()
-            with self._changing():
-                if not self._can_share_prefix:
+            with self._guard.changing():
+                if not self._can_rollback:
                     scored, n_decoded = score_one_by_one(
                         self._context, len(self._tokens), self._row, wanted
                     )
@@ -211,7 +208,7 @@ class LlamaCppSession:
 
     def store_prefix(self, n_tokens: int) -> int:
         """Put the first `n_tokens` into the prefix store; how many it took."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if not 0 <= n_tokens <= len(self._tokens):
                 raise UsageError(f"Cannot store {n_tokens} of {len(self._tokens)} tokens")
             if self._stored is None or n_tokens == 0:
@@ -220,21 +217,21 @@ class LlamaCppSession:
 
     def snapshot(self) -> Snapshot:
         """History, cache and logits as they are now."""
-        with self._exclusive():
+        with self._guard.exclusive():
             state = self._context.save_state().tobytes() if self._tokens else b""
             logits = self._row.copy() if self._has_row else None
             return Snapshot(tuple(self._tokens), state, self._identity, logits)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to a snapshot, see `engine.Session.restore`."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if snapshot.identity != self._identity:
                 raise CapabilityError(
                     "The snapshot was taken with another model, build or cache format",
                     details={"snapshot": snapshot.identity, "session": self._identity},
                 )
-            self._check_room(len(snapshot.tokens))
-            with self._changing():
+            check_room(len(snapshot.tokens), self._context.n_ctx)
+            with self._guard.changing():
                 self._forget()
                 if snapshot.tokens:
                     mark = NATIVE_LOG.mark()
@@ -250,21 +247,11 @@ class LlamaCppSession:
 
     def reset(self) -> None:
         """Forget everything and be usable again."""
-        with self._lock:
-            self._check_open()
-            self._forget()
-            self._poison = None
+        self._guard.reset(self._forget)
 
     def close(self) -> None:
         """Free the cache; waits for a call in progress. May be called twice."""
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            self._tokens = []
-            self._context.close()
-        if self._on_close is not None:
-            self._on_close(self)
+        self._guard.close(self._context.close)
 
     def __enter__(self) -> Self:
         return self
@@ -277,80 +264,41 @@ class LlamaCppSession:
     ) -> None:
         self.close()
 
-    # --- one call at a time, and none after an error ---
-
-    @contextlib.contextmanager
-    def _exclusive(self) -> Generator[None]:
-        with self._lock:
-            self._check_open()
-            if self._poison is not None:
-                raise SessionPoisoned(
-                    f"This session broke before: {self._poison}", hint="call reset()"
-                )
-            yield
-
-    @contextlib.contextmanager
-    def _changing(self) -> Generator[None]:
-        """Whatever escapes leaves cache and history possibly apart, except a cancellation."""
-        try:
-            yield
-        except Cancelled:
-            raise
-        except BaseException as err:
-            self._poison = f"{type(err).__name__}: {err}"
-            raise
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise UsageError("This session is closed", hint="open a new one")
-
-    def _check_room(self, n_tokens: int) -> None:
-        if n_tokens > self._context.n_ctx:
-            raise ContextOverflow(
-                f"{n_tokens} tokens do not fit a context of {self._context.n_ctx}",
-                hint="a larger n_ctx, or a shorter document",
-                details={"n_tokens": n_tokens, "n_ctx": self._context.n_ctx},
-            )
-
-    def _check_vocabulary(self, tokens: Sequence[int]) -> None:
-        if tokens and not 0 <= min(tokens) <= max(tokens) < self._context.n_vocab:
-            raise UsageError(f"A token is not within 0..{self._context.n_vocab - 1}")
-
     # --- changes to cache and history, always together ---
 
     def _prepare(self, wanted: list[int], keep_logits: bool) -> tuple[int, int, str | None]:
         """Shorten the cache to what `wanted` shares; (kept, restored, why nothing was kept)."""
-        n_shared = _n_shared(self._tokens, wanted)
-        is_extension = n_shared == len(self._tokens)
-        if n_shared == len(wanted) and keep_logits and not (is_extension and self._has_row):
+        n_same = n_shared(self._tokens, wanted)
+        is_extension = n_same == len(self._tokens)
+        if n_same == len(wanted) and keep_logits and not (is_extension and self._has_row):
             # The last token is decoded again, since only decoding gives logits.
-            n_shared = max(0, n_shared - 1)
+            n_same = max(0, n_same - 1)
         recomputed = None
-        if n_shared < len(self._tokens) and not self._drop_tail(n_shared):
+        if n_same < len(self._tokens) and not self._drop_tail(n_same):
             recomputed = "this model cannot roll back"
             self._forget()
-            n_shared = 0
-        if self._stored is None or (is_extension and n_shared >= self._stored.block_tokens):
-            return n_shared, 0, recomputed
+            n_same = 0
+        if self._stored is None or (is_extension and n_same >= self._stored.block_tokens):
+            return n_same, 0, recomputed
         # One token is left to decode where logits are wanted.
         n_usable = len(wanted) - 1 if keep_logits else len(wanted)
-        if n_usable <= n_shared:
-            return n_shared, 0, recomputed
-        found = self._stored.find(wanted, more_than=n_shared)
+        if n_usable <= n_same:
+            return n_same, 0, recomputed
+        found = self._stored.find(wanted, more_than=n_same)
         if found is None:
-            return n_shared, 0, recomputed
-        kept_before = self._tokens[:n_shared]
+            return n_same, 0, recomputed
+        kept_before = self._tokens[:n_same]
         self._has_row = False
         self._recent = None
         loaded = self._context.load_state(found.state)
         if not loaded or self._context.n_positions() != found.n_tokens:
             self._forget()
             return 0, 0, "the library refused a stored prefix"
-        self._tokens = kept_before + wanted[n_shared : found.n_tokens]
+        self._tokens = kept_before + wanted[n_same : found.n_tokens]
         if found.n_tokens > n_usable and not self._drop_tail(n_usable):
             self._forget()
             return 0, 0, "this model cannot roll back"
-        return n_shared, min(found.n_tokens, n_usable) - n_shared, recomputed
+        return n_same, min(found.n_tokens, n_usable) - n_same, recomputed
 
     def _prefill(self, tokens: list[int], *, keep_logits: bool, cancel: CancelCheck | None) -> None:
         if not tokens:
@@ -387,9 +335,12 @@ class LlamaCppSession:
         positions = range(first, first + len(tokens))
         status = self._context.decode(tokens, positions, outputs=outputs)
         if status == DecodeStatus.ABORTED:
-            # Parts of the batch may have been computed; they count.
-            n_done = self._context.n_positions() - first
-            self._tokens += tokens[:n_done]
+            if self._can_rollback:
+                # Parts of the batch may have been computed; they count.
+                self._tokens += tokens[: self._context.n_positions() - first]
+            else:
+                # A half-updated recurrent state is good for nothing.
+                self._forget()
             raise Cancelled("Prefill was cancelled inside a chunk")
         raise_for_status(status, mark)
         self._tokens += tokens
@@ -430,18 +381,10 @@ class LlamaCppSession:
             return
         if not self._tokens:
             raise UsageError("An empty session has no logits", hint="sync some tokens first")
-        with self._changing():
+        with self._guard.changing():
             history = list(self._tokens)
             if self._drop_tail(len(history) - 1):
                 self._extend(history[-1:], "last")
             else:
                 self._forget()
                 self._prefill(history, keep_logits=True, cancel=None)
-
-
-def _n_shared(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the longest common beginning."""
-    n = min(len(a), len(b))
-    if a[:n] == b[:n]:
-        return n
-    return next(i for i in range(n) if a[i] != b[i])

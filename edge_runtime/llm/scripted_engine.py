@@ -13,6 +13,7 @@ import hashlib
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -90,7 +91,7 @@ class ScriptedEngine:
         self._options = options
         self._name = name
         self._lock = threading.Lock()
-        self._sessions: list[ScriptedSession] = []
+        self._sessions: weakref.WeakSet[ScriptedSession] = weakref.WeakSet()
         self._is_closed = False
 
     @property
@@ -182,14 +183,14 @@ class ScriptedEngine:
             chunk_tokens=options.chunk_tokens or self._options.chunk_tokens,
         )
         with self._lock:
-            self._sessions.append(session)
+            self._sessions.add(session)
         return session
 
     def close(self) -> None:
         """Close open sessions. May be called twice."""
         self._is_closed = True
         with self._lock:
-            sessions, self._sessions = self._sessions, []
+            sessions = list(self._sessions)
         for session in sessions:
             session.close()
 

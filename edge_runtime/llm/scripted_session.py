@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -15,8 +13,6 @@ from numpy.typing import NDArray
 from edge_runtime.errors import (
     Cancelled,
     CapabilityError,
-    ContextOverflow,
-    SessionPoisoned,
     UsageError,
 )
 from edge_runtime.llm.engine import (
@@ -30,6 +26,12 @@ from edge_runtime.llm.engine import (
 )
 from edge_runtime.llm.logprobs import token_logprobs
 from edge_runtime.llm.sampling import choose
+from edge_runtime.llm.session_guard import (
+    SessionGuard,
+    check_room,
+    check_vocabulary,
+    n_shared,
+)
 
 Rows = NDArray[np.float32]
 
@@ -72,11 +74,9 @@ class ScriptedSession:
         self._script = script
         self._n_ctx = n_ctx
         self._chunk_tokens = chunk_tokens
-        self._lock = threading.Lock()
+        self._guard = SessionGuard()
         self._tokens: list[int] = []
         self._n_vocab = script.n_vocab
-        self._poison: str | None = None
-        self._is_closed = False
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -94,35 +94,31 @@ class ScriptedSession:
         """Make the history `tokens`."""
         started = time.perf_counter()
         wanted = [int(token) for token in tokens]
-        with self._exclusive():
+        with self._guard.exclusive():
             self._check(wanted, len(wanted))
             del keep_logits  # logits cost nothing here
-            n_shared = 0
-            while n_shared < min(len(wanted), len(self._tokens)):
-                if wanted[n_shared] != self._tokens[n_shared]:
-                    break
-                n_shared += 1
+            n_kept = n_shared(self._tokens, wanted)
             recomputed = None
-            if n_shared < len(self._tokens) and not self._script.can_rollback:
-                n_shared, recomputed = 0, "this model cannot roll back"
-            del self._tokens[n_shared:]
-            for start in range(n_shared, len(wanted), self._chunk_tokens):
+            if n_kept < len(self._tokens) and not self._script.can_rollback:
+                n_kept, recomputed = 0, "this model cannot roll back"
+            del self._tokens[n_kept:]
+            for start in range(n_kept, len(wanted), self._chunk_tokens):
                 if cancel is not None and cancel():
                     raise Cancelled("Prefill was cancelled between two chunks")
                 self._take("sync", wanted[start : start + self._chunk_tokens])
         wall_ms = (time.perf_counter() - started) * 1e3
-        return SyncReport(n_shared, 0, len(wanted) - n_shared, wall_ms, recomputed)
+        return SyncReport(n_kept, 0, len(wanted) - n_kept, wall_ms, recomputed)
 
     def logits(self) -> Rows:
         """Scores of the next token."""
-        with self._exclusive():
+        with self._guard.exclusive():
             row = self._row()
             row.flags.writeable = False
             return row
 
     def next(self, constraint: TokenMask | None = None, *, sampling: Sampling = GREEDY) -> int:
         """Choose and append the next token."""
-        with self._exclusive():
+        with self._guard.exclusive():
             self._check((), len(self._tokens) + 1)
             mask = constraint.mask() if constraint is not None else None
             token = choose(self._row(), sampling, mask)
@@ -132,7 +128,7 @@ class ScriptedSession:
     def append(self, tokens: Sequence[int], *, want_all_logits: bool = False) -> Rows | None:
         """Take given tokens."""
         added = [int(token) for token in tokens]
-        with self._exclusive():
+        with self._guard.exclusive():
             self._check(added, len(self._tokens) + len(added))
             first = len(self._tokens)
             if added:
@@ -146,7 +142,7 @@ class ScriptedSession:
 
     def truncate(self, n_tokens: int) -> None:
         """Keep the first `n_tokens` tokens."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if not 0 <= n_tokens <= len(self._tokens):
                 raise UsageError(f"Cannot keep {n_tokens} of {len(self._tokens)} tokens")
             del self._tokens[n_tokens:]
@@ -154,32 +150,32 @@ class ScriptedSession:
     def score(self, continuations: Sequence[Sequence[int]]) -> list[ScoredContinuation]:
         """Log-probabilities of continuations."""
         wanted = [[int(token) for token in continuation] for continuation in continuations]
-        with self._exclusive():
+        with self._guard.exclusive():
             longest = max((len(continuation) for continuation in wanted), default=0)
             for continuation in wanted:
                 self._check(continuation, len(self._tokens) + max(0, longest - 1))
             if longest == 0:
                 return [ScoredContinuation(0.0, 0, ()) for _ in wanted]
             self._row()  # an empty history has none
-            with self._changing():
+            with self._guard.changing():
                 self._script.spend("score", sum(len(c) for c in wanted))
             return [self._score_one(continuation) for continuation in wanted]
 
     def store_prefix(self, n_tokens: int) -> int:
         """Nothing is worth storing."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if not 0 <= n_tokens <= len(self._tokens):
                 raise UsageError(f"Cannot store {n_tokens} of {len(self._tokens)} tokens")
             return 0
 
     def snapshot(self) -> Snapshot:
         """The history."""
-        with self._exclusive():
+        with self._guard.exclusive():
             return Snapshot(tuple(self._tokens), b"", self._script.name)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to a snapshot."""
-        with self._exclusive():
+        with self._guard.exclusive():
             if snapshot.identity != self._script.name:
                 raise CapabilityError("The snapshot was taken with another model")
             self._check((), len(snapshot.tokens))
@@ -187,16 +183,11 @@ class ScriptedSession:
 
     def reset(self) -> None:
         """Forget everything and be usable again."""
-        with self._lock:
-            self._check_open()
-            self._tokens = []
-            self._poison = None
+        self._guard.reset(self._tokens.clear)
 
     def close(self) -> None:
         """End. May be called twice."""
-        with self._lock:
-            self._is_closed = True
-            self._tokens = []
+        self._guard.close(self._tokens.clear)
 
     def __enter__(self) -> Self:
         return self
@@ -209,40 +200,12 @@ class ScriptedSession:
     ) -> None:
         self.close()
 
-    @contextlib.contextmanager
-    def _exclusive(self) -> Generator[None]:
-        with self._lock:
-            self._check_open()
-            if self._poison is not None:
-                raise SessionPoisoned(
-                    f"This session broke before: {self._poison}", hint="call reset()"
-                )
-            yield
-
-    @contextlib.contextmanager
-    def _changing(self) -> Generator[None]:
-        try:
-            yield
-        except BaseException as err:
-            self._poison = f"{type(err).__name__}: {err}"
-            raise
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise UsageError("This session is closed", hint="open a new one")
-
     def _check(self, tokens: Sequence[int], n_needed: int) -> None:
-        if tokens and not 0 <= min(tokens) <= max(tokens) < self._n_vocab:
-            raise UsageError(f"A token is not within 0..{self._n_vocab - 1}")
-        if n_needed > self._n_ctx:
-            raise ContextOverflow(
-                f"{n_needed} tokens do not fit a context of {self._n_ctx}",
-                hint="a larger n_ctx, or a shorter document",
-                details={"n_tokens": n_needed, "n_ctx": self._n_ctx},
-            )
+        check_vocabulary(tokens, self._n_vocab)
+        check_room(n_needed, self._n_ctx)
 
     def _take(self, operation: str, tokens: list[int]) -> None:
-        with self._changing():
+        with self._guard.changing():
             self._script.spend(operation, len(tokens))
             self._tokens += tokens
 

@@ -23,7 +23,6 @@ from edge_runtime.errors import (
     ResourceError,
     SessionPoisoned,
     StageError,
-    UsageError,
 )
 from edge_runtime.llm import llama_cpp_engine
 from edge_runtime.llm.engine import SessionOptions
@@ -240,6 +239,16 @@ def test_no_tokenizer_adds_a_space_of_its_own(tmp_path: Path) -> None:
         assert engine.detokenize(parts) == b"hihi"
 
 
+def test_markers_that_a_file_declares_as_ordinary_stay_text(tmp_path: Path) -> None:
+    path = write_sentencepiece_gguf(tmp_path / "spm.gguf", user_defined=("<|user|>", "[INST]"))
+    with LlamaCppEngine.load(path, LlamaOptions(n_threads=1)) as engine:
+        markers = {engine.tokenize(text, special=True)[0] for text in ("<|user|>", "[INST]")}
+        for text in ("<|user|>", "hi<|user|>hi", "[INST][INST]", "<<|user|>", "a < b [1]"):
+            tokens = engine.tokenize(text)
+            assert markers.isdisjoint(tokens)
+            assert engine.detokenize(tokens) == text.encode()
+
+
 def test_nan_scores_are_an_error_and_poison(tmp_path: Path) -> None:
     path = write_tiny_gguf(tmp_path / "nan.gguf")
     content = bytearray(path.read_bytes())
@@ -272,6 +281,21 @@ def test_a_running_chunk_is_abandoned_and_what_is_held_is_valid(tmp_path: Path) 
         assert held == tokens[: len(held)]
         report = session.sync(tokens[:100])
         assert report.n_reused + report.n_prefilled == 100
+
+
+def test_a_recurrent_model_forgets_when_a_chunk_is_abandoned(
+    recurrent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LlamaCppEngine.load(recurrent, ONE_THREAD) as engine, engine.open_session() as session:
+        session.sync([1, 2, 3])
+        # The flag that a watching thread would set in the middle of a chunk.
+        monkeypatch.setattr(session._context, "request_abort", lambda *, on: None)
+        session._context._abort[0] = b"\x01"
+        with pytest.raises(Cancelled):
+            session.sync([1, 2, 3, 4, 5])
+        assert list(session.tokens) == []
+        session._context._abort[0] = b"\x00"
+        assert session.sync([1, 2, 3, 4, 5]).n_prefilled == 5
 
 
 # --- memory ---
@@ -312,13 +336,26 @@ def test_many_engines_leave_no_memory_behind(tiny: Path) -> None:
 
 
 def test_a_dropped_session_frees_its_context(tiny: Path) -> None:
-    engine = LlamaCppEngine.load(tiny, ONE_THREAD)
-    session = engine.open_session()
-    session.sync([1, 2, 3])
-    del session
-    engine.close()
-    with pytest.raises(UsageError):
-        engine.open_session()
+    with LlamaCppEngine.load(tiny, ONE_THREAD) as engine:
+        session = engine.open_session()
+        session.sync([1, 2, 3])
+        free = session._context._free
+        assert free.alive
+        del session
+        gc.collect()
+        assert not free.alive
+
+
+def test_weights_beyond_memory_are_refused(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama_cpp_engine, "available_memory_bytes", lambda: 1000)
+    with pytest.raises(ResourceError, match="weights"):
+        LlamaCppEngine.load(tiny, ONE_THREAD)
+
+
+def test_a_context_beyond_training_is_said(tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "short.gguf", n_ctx_train=256)
+    with LlamaCppEngine.load(path, LlamaOptions(n_ctx=512, n_threads=1)) as engine:
+        assert "trained on 256" in engine.notices[0]
 
 
 # --- whole processes ---

@@ -60,14 +60,16 @@ def write_recurrent_gguf(path: Path, *, seed: int = 0) -> Path:
     return _write(writer, path)
 
 
-def write_sentencepiece_gguf(path: Path) -> Path:
+def write_sentencepiece_gguf(path: Path, *, user_defined: tuple[str, ...] = ()) -> Path:
     """A vocabulary whose tokenizer usually puts a space before every text."""
     n_embd = 32
     special = ["<unk>", "<s>", "</s>"]
     pieces = ["\u2581", "h", "i", "hi", "\u2581hi", "\n"]
-    tokens = special + [f"<0x{byte:02X}>" for byte in range(256)] + pieces
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    tokens = [*special, *bytes_, *pieces, *user_defined]
     types = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
     types += [gguf.TokenType.BYTE] * 256 + [gguf.TokenType.NORMAL] * len(pieces)
+    types += [gguf.TokenType.USER_DEFINED] * len(user_defined)
     rng = np.random.default_rng(0)
 
     def noise(*shape: int) -> np.ndarray:
@@ -84,7 +86,8 @@ def write_sentencepiece_gguf(path: Path) -> Path:
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_tokenizer_model("llama")
     writer.add_token_list(tokens)
-    writer.add_token_scores([0.0] * (3 + 256) + [-float(i) for i in range(len(pieces))][::-1])
+    scores = [-float(i) for i in range(len(pieces))][::-1]
+    writer.add_token_scores([0.0] * (3 + 256) + scores + [0.0] * len(user_defined))
     writer.add_token_types([int(t) for t in types])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
