@@ -335,6 +335,16 @@ def test_many_engines_leave_no_memory_behind(tiny: Path) -> None:
     assert after - warm < 20 << 20
 
 
+def test_closing_frees_at_once(tiny: Path) -> None:
+    engine = LlamaCppEngine.load(tiny, ONE_THREAD)
+    session, other = engine.open_session(), engine.open_session()
+    session.close()
+    assert not session._context._free.alive
+    engine.close()
+    assert not other._context._free.alive
+    assert not engine._model.is_open
+
+
 def test_a_dropped_session_frees_its_context(tiny: Path) -> None:
     with LlamaCppEngine.load(tiny, ONE_THREAD) as engine:
         session = engine.open_session()

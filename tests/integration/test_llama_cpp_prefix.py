@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from edge_runtime.kv.prefix_store import PrefixStore
+from edge_runtime.kv.state_blob import Plane, parse
+from edge_runtime.llm.llama_cpp_context import NativeContext
 from edge_runtime.llm.llama_cpp_engine import LlamaCppEngine
 from edge_runtime.llm.llama_cpp_options import LlamaOptions
 from tests.support.llama_models import write_recurrent_gguf, write_sliding_window_gguf
@@ -97,7 +100,40 @@ def test_only_the_part_that_is_missing_counts_as_restored(tiny: Path, tmp_path: 
         assert report.n_prefilled == len(TAIL)
 
 
-def test_cells_out_of_order_are_stored_in_order(tiny: Path, tmp_path: Path) -> None:
+def shuffled(state: np.ndarray) -> np.ndarray:
+    """The same state with its cells in another order, as after rollbacks."""
+    blob = parse(state.tobytes())
+    order = np.random.default_rng(0).permutation(blob.n_cells)
+
+    def mixed(plane: Plane) -> Plane:
+        return replace(plane, data=plane.data[:, order] if plane.transposed else plane.data[order])
+
+    changed = replace(
+        blob,
+        positions=blob.positions[order],
+        keys=tuple(mixed(plane) for plane in blob.keys),
+        values=tuple(mixed(plane) for plane in blob.values),
+    )
+    return np.frombuffer(changed.to_bytes(), np.uint8)
+
+
+@pytest.mark.parametrize("options", FORMATS.values(), ids=list(FORMATS))
+def test_cells_out_of_order_are_stored_in_order(
+    tiny: Path, options: LlamaOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight, mixed = PrefixStore(None), PrefixStore(None)
+    fill(tiny, options, straight)
+    real = NativeContext.save_state
+    monkeypatch.setattr(NativeContext, "save_state", lambda context: shuffled(real(context)))
+    fill(tiny, options, mixed)
+    with LlamaCppEngine.load(tiny, options, prefix_store=mixed) as engine:
+        key = engine._stored_prefixes().key
+    assert mixed.lookup(key, PINNED).blocks == straight.lookup(key, PINNED).blocks
+
+
+def test_a_cache_that_was_rolled_back_and_refilled_is_stored_right(
+    tiny: Path, tmp_path: Path
+) -> None:
     store = PrefixStore(tmp_path)
     options = FORMATS["q8_0"]
     with (
