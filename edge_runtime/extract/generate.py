@@ -76,6 +76,10 @@ class GenerateStrategy:
     def __init__(self, options: GenerateStrategyOptions = GenerateStrategyOptions()) -> None:
         self._options = options
 
+    def wants_model(self, schema: ExtractionSchema) -> bool:
+        """Always, unless the layout alone finds everything (key and value pairs)."""
+        return bool(schema.fields or schema.arrays)
+
     def prefix_segments(self, schema: ExtractionSchema) -> tuple[Segment, ...]:
         """Instruction, the wanted keys and examples; nothing of it depends on a document."""
         wanted = f"Keys:\n{describe_keys(schema)}\n"

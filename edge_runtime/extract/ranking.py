@@ -38,9 +38,25 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class ModelWeights:
+    """How much a language model's opinion counts beside the other evidence.
+
+    A choice scores `prior` times the logarithm of its probability, plus the model's
+    log-probability of it (`logprob_sum` for the whole text, `logprob_mean` per token). The model
+    is asked when the best choice leads by less than `ask_below_margin`.
+    """
+
+    prior: float
+    logprob_sum: float
+    logprob_mean: float
+    ask_below_margin: float
+
+
+@dataclass(frozen=True, slots=True)
 class RoleWeights:
     """The trained numbers of one role.
 
+    `model` is absent where training showed that the model's opinion makes choices no better.
     `ok_confidence` is the least confidence that kept wrong `ok` fields under the wanted share in
     training, `keep_confidence` the one below which a value counts as absent.
     """
@@ -49,6 +65,7 @@ class RoleWeights:
     calibrator: Calibrator
     ok_confidence: float
     keep_confidence: float
+    model: ModelWeights | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +227,5 @@ def _role(entry: Mapping[str, Mapping[str, float]]) -> RoleWeights:
         ),
         ok_confidence=float(thresholds["ok"]),
         keep_confidence=float(thresholds["keep"]),
+        model=ModelWeights(**entry["model"]) if "model" in entry else None,
     )

@@ -85,6 +85,10 @@ class SelectStrategy:
         self._ranker = ranker or load_ranker()
         self._model = ModelEvidence(self._ranker)
 
+    def wants_model(self, schema: ExtractionSchema) -> bool:
+        """Whether the weights give the model a say for any field."""
+        return any(self._model.has_a_say(role_of(spec)) for spec in schema.fields)
+
     def prefix_segments(self, schema: ExtractionSchema) -> tuple[Segment, ...]:
         """Instruction and examples of our own."""
         return self._model.prefix_segments(schema)

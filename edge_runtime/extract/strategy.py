@@ -16,6 +16,10 @@ class Strategy(Protocol):
 
     name: str
 
+    def wants_model(self, schema: ExtractionSchema) -> bool:
+        """Whether a language model can change anything for this schema."""
+        ...
+
     def prefix_segments(self, schema: ExtractionSchema) -> tuple[Segment, ...]:
         """Instruction and examples: pinned, equal for all documents of a schema."""
         ...

@@ -34,7 +34,6 @@ class LanguageParts:
     engine: Engine
     session: Session
     compiler: PromptCompiler
-    n_parameters: int
 
     def close(self) -> None:
         """Free the cache, then the weights."""
@@ -101,8 +100,10 @@ def load_components(options: PipelineOptions) -> Components:
         notices: list[str] = []
         recogniser = _load_recogniser(options, uses, stack)
         orientation = _load_orientation(options, uses, notices)
-        language = _load_language(options, uses, notices, stack) if schema is not None else None
-        strategy = None if schema is None else _choose_strategy(options, schema, language)
+        strategy = None if schema is None else _choose_strategy(options, schema)
+        language = None
+        if schema is not None and strategy is not None and strategy.wants_model(schema):
+            language = _load_language(options, uses, notices, stack)
         return Components(
             recogniser=recogniser,
             orientation=orientation,
@@ -191,7 +192,6 @@ def _load_language(
     from edge_runtime.llm.llama_cpp_options import LlamaOptions
     from edge_runtime.llm.open_engine import open_engine
     from edge_runtime.llm.prompt import PromptCompiler
-    from edge_runtime.models.gguf import read_gguf_header
 
     resolved = resolve(options.model, role="llm", variant=options.variant)
     root = default_root() if options.prefix_cache else None
@@ -214,17 +214,23 @@ def _load_language(
         engine=engine,
         session=session,
         compiler=PromptCompiler(engine),
-        n_parameters=read_gguf_header(resolved.path).n_parameters,
     )
 
 
-def _choose_strategy(
-    options: PipelineOptions, schema: ExtractionSchema, language: LanguageParts | None
-) -> Strategy:
+def _choose_strategy(options: PipelineOptions, schema: ExtractionSchema) -> Strategy:
     from edge_runtime.extract.open_strategy import open_strategy
 
     kind = options.strategy
     if kind == "auto":
-        is_large = language is not None and language.n_parameters >= _SELECT_BELOW_PARAMETERS
-        kind = "generate" if is_large and not schema.is_open else "select"
+        kind = "generate" if not schema.is_open and _is_large(options) else "select"
     return open_strategy(kind, locale=options.locale, rules=options.review)
+
+
+def _is_large(options: PipelineOptions) -> bool:
+    """Whether the named model is large enough to write answers itself."""
+    if options.model is None:
+        return False
+    from edge_runtime.models.gguf import read_gguf_header
+
+    resolved = resolve(options.model, role="llm", variant=options.variant)
+    return read_gguf_header(resolved.path).n_parameters >= _SELECT_BELOW_PARAMETERS

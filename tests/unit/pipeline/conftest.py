@@ -66,6 +66,9 @@ class WordAfterLabel:
     asks: bool = True
     prompts: list[str] = field(default_factory=list)
 
+    def wants_model(self, schema: ExtractionSchema) -> bool:
+        return bool(schema.fields)
+
     def prefix_segments(self, schema: ExtractionSchema) -> tuple[Segment, ...]:
         return (Segment(Role.SYSTEM, f"Find {', '.join(f.name for f in schema.fields)}", True),)
 
@@ -119,7 +122,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Built]]:
         engine = ScriptedEngine("x", engine_options or ScriptedOptions()) if with_model else None
         language = None
         if engine is not None:
-            language = LanguageParts(engine, engine.open_session(), PromptCompiler(engine), 1)
+            language = LanguageParts(engine, engine.open_session(), PromptCompiler(engine))
         parts = Components(
             recogniser=reader,
             orientation=None,
