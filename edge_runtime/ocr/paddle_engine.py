@@ -27,6 +27,7 @@ from edge_runtime.ocr.paddle_folder import write_detection_folder, write_recogni
 from edge_runtime.ocr.page_image import Pixels
 from edge_runtime.ocr.probability_map import FoundBoxes, MapOptions, clockwise_from_top_left
 from edge_runtime.ocr.staged_recogniser import ReadOptions, StagedRecogniser
+from edge_runtime.ocr.text_size import character_height_px
 from edge_runtime.ocr.tile_merging import merge_tiles
 from edge_runtime.ocr.tiling import ScaleOptions, detection_scale, tiles
 from edge_runtime.optional import require
@@ -119,7 +120,7 @@ class _PaddleDetector:
         nothing = FoundBoxes(np.zeros((0, 4, 2)), np.zeros(0))
         if min(height, width) < _TOO_SMALL_PX:
             return nothing
-        scale = detection_scale(width, height, self._scale)
+        scale = detection_scale(width, height, character_height_px(pixels), self._scale)
         size = (max(1, round(width * scale)), max(1, round(height * scale)))
         how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
         small = cv2.resize(pixels, size, interpolation=how)

@@ -13,6 +13,7 @@ from edge_runtime.errors import Cancelled
 from edge_runtime.ocr.onnx_session import FloatArray, OnnxModel, SessionOptions
 from edge_runtime.ocr.page_image import Pixels
 from edge_runtime.ocr.probability_map import FoundBoxes, MapOptions, find_boxes
+from edge_runtime.ocr.text_size import character_height_px
 from edge_runtime.ocr.tiling import ScaleOptions, detection_scale, padded, tiles
 from edge_runtime.optional import require
 
@@ -55,7 +56,7 @@ class TextDetector:
         height, width = pixels.shape[:2]
         if min(height, width) < _TOO_SMALL_PX:
             return FoundBoxes(np.zeros((0, 4, 2)), np.zeros(0))
-        scale = detection_scale(width, height, self._options.scale)
+        scale = detection_scale(width, height, character_height_px(pixels), self._options.scale)
         probability = self._map(pixels, scale, cancel)
         found = find_boxes(probability, self._options.boxes)
         map_height, map_width = probability.shape

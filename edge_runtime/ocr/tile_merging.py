@@ -36,7 +36,7 @@ def merge_tiles(found: Sequence[FoundBoxes]) -> FoundBoxes:
     high = np.array([quad.max(axis=0) for quad in quads])
     for a in range(len(quads)):
         for b in _overlapping(low, high, a):
-            if tile_of[a] != tile_of[b] and _are_parts_of_one(low[[a, b]], high[[a, b]]):
+            if tile_of[a] != tile_of[b] and _are_parts_of_one(quads[a], quads[b]):
                 group_of[root(b)] = root(a)
     groups: dict[int, list[int]] = {}
     for index in range(len(quads)):
@@ -52,8 +52,11 @@ def _overlapping(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], a:
     return [a + 1 + int(i) for i in np.flatnonzero(touches)]
 
 
-def _are_parts_of_one(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> bool:
-    shared = high.min(axis=0) - low.max(axis=0)
+def _are_parts_of_one(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> bool:
+    frame = _frame([a, b])
+    low = np.stack([(a @ frame).min(axis=0), (b @ frame).min(axis=0)])
+    high = np.stack([(a @ frame).max(axis=0), (b @ frame).max(axis=0)])
+    shared = np.maximum(high.min(axis=0) - low.max(axis=0), 0.0)
     sizes = high - low
     if shared[0] * shared[1] > _SAME_BOX * float(sizes.prod(axis=1).min()):
         return True
@@ -61,14 +64,19 @@ def _are_parts_of_one(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64
     return bool(shared[1] > _SAME_LINE * thickness and shared[0] > _REACH * thickness)
 
 
+def _frame(quads: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """Axes along and across the text of the longest of some quads, as columns."""
+    edges = [quad[1] - quad[0] for quad in quads]
+    longest = max(edges, key=lambda edge: float(np.hypot(*edge)))
+    along = longest / max(float(np.hypot(*longest)), 1e-9)
+    return np.stack([along, (-along[1], along[0])], axis=1)
+
+
 def _around(quads: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
     """The rectangle around some quads, turned as they are."""
     if len(quads) == 1:
         return quads[0]
-    edges = [quad[1] - quad[0] for quad in quads]
-    longest = max(edges, key=lambda edge: float(np.hypot(*edge)))
-    direction = longest / max(float(np.hypot(*longest)), 1e-9)
-    frame = np.stack([direction, (-direction[1], direction[0])], axis=1)
+    frame = _frame(quads)
     inside = np.concatenate(quads) @ frame
     (x0, y0), (x1, y1) = inside.min(axis=0), inside.max(axis=0)
     corners = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)]) @ frame.T

@@ -20,7 +20,9 @@ class ScaleOptions:
     """How a page is resized for detection.
 
     Attributes:
-        short_side_px: The shorter side is brought to about this many pixels.
+        short_side_px: The shorter side is brought to about this many pixels, unless
+        character_px: characters would be lower or higher than this, when their height is known.
+        max_departure: Their height changes the scale by this factor at most.
         max_enlarge: Small pictures are not enlarged by more than this.
         max_area_px: The resized page has at most this many pixels, tall pages excepted as far
             as `min_short_side_px` says.
@@ -28,6 +30,8 @@ class ScaleOptions:
     """
 
     short_side_px: int = 608
+    character_px: tuple[float, float] = (11.0, 24.0)
+    max_departure: float = 2.0
     max_enlarge: float = 2.0
     max_area_px: int = 4_000_000
     min_short_side_px: int = 160
@@ -45,10 +49,17 @@ class Tile:
     kept: tuple[int, int, int, int]
 
 
-def detection_scale(width: int, height: int, options: ScaleOptions) -> float:
+def detection_scale(
+    width: int, height: int, character_height_px: float | None, options: ScaleOptions
+) -> float:
     """The factor from page pixels to detector pixels."""
     short = min(width, height)
-    scale = min(options.short_side_px / short, options.max_enlarge)
+    scale = options.short_side_px / short
+    if character_height_px is not None:
+        low, high = (side / character_height_px for side in options.character_px)
+        limit = options.max_departure
+        scale = min(max(min(max(scale, low), high), scale / limit), scale * limit)
+    scale = min(scale, options.max_enlarge)
     by_area = math.sqrt(options.max_area_px / (width * height))
     floor = min(scale, options.min_short_side_px / short)
     return max(min(scale, by_area), floor)

@@ -43,7 +43,7 @@ def test_inner_seams_have_a_margin_on_both_sides():
 )
 def test_area_stays_bounded_for_any_shape(width, height):
     options = ScaleOptions()
-    scale = detection_scale(width, height, options)
+    scale = detection_scale(width, height, None, options)
     area = width * scale * height * scale
     long_side = max(width, height) * scale
     assert area <= options.max_area_px * 1.01 or min(width, height) * scale <= max(
@@ -54,13 +54,28 @@ def test_area_stays_bounded_for_any_shape(width, height):
 
 
 def test_strip_is_not_blown_up_to_the_usual_short_side():
-    assert detection_scale(12_000, 40, ScaleOptions()) <= 2
+    assert detection_scale(12_000, 40, None, ScaleOptions()) <= 2
 
 
 def test_tall_page_keeps_legible_columns():
-    scale = detection_scale(200, 20_000, ScaleOptions())
+    scale = detection_scale(200, 20_000, None, ScaleOptions())
     assert 200 * scale >= 160
 
 
 def test_padding_reaches_the_next_cell():
     assert [padded(n) for n in (1, 31, 32, 33)] == [GRID_PX, 32, 32, 64]
+
+
+@pytest.mark.parametrize(
+    ("height", "character_px"), [(8.0, 8.0 * 1.216), (16.0, 11.0), (24.0, 14.6), (60.0, 24.0)]
+)
+def test_characters_are_kept_between_too_small_and_too_large(height, character_px):
+    scale = detection_scale(1000, 1400, height, ScaleOptions())
+    assert scale * height == pytest.approx(character_px, rel=0.01)
+
+
+@pytest.mark.parametrize("height", [0.5, 500.0])
+def test_an_absurd_character_height_changes_the_scale_within_limits(height):
+    options = ScaleOptions()
+    usual = detection_scale(1000, 1400, None, options)
+    assert 0.49 < detection_scale(1000, 1400, height, options) / usual < 2.01
