@@ -7,7 +7,7 @@ language model asked how probable each of the leading candidates is as the answe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ from edge_runtime.extract.ranking import (
     scores_of,
 )
 from edge_runtime.extract.review import LOW_CONFIDENCE, ReviewRules, decide_status
+from edge_runtime.extract.rivalry import settle
 from edge_runtime.extract.schema import ExtractionSchema, FieldKind, FieldSpec
 from edge_runtime.extract.strategy import document_segment
 from edge_runtime.llm.prompt import Segment
@@ -109,10 +110,7 @@ class SelectStrategy:
             )
         undecided: list[tuple[FieldSpec, Ranking]] = []
         order = sorted(schema.fields, key=lambda spec: _CHEAPEST_FIRST.index(role_of(spec)))
-        for spec in order:
-            with current().span("extract.rank") as span:
-                ranking = self._rank(facts, spec)
-                span.note(field=spec.path, n_candidates=ranking.n_candidates)
+        for spec, ranking in self._ranked(facts, order):
             if asker is not None and self._model.would_help(role_of(spec), ranking):
                 undecided.append((spec, ranking))
             else:
@@ -124,9 +122,19 @@ class SelectStrategy:
         if schema.is_open:
             yield from pair_fields(document, schema, rules=rules)
         for spec, ranking in undecided:
-            if asker is not None:
-                ranking = self._model.judge(asker, spec, ranking)
-            yield self._decide(facts, spec, ranking)
+            judged = ranking if asker is None else self._model.judge(asker, spec, ranking)
+            yield self._decide(facts, spec, judged)
+
+    def _ranked(
+        self, facts: DocumentFacts, order: Sequence[FieldSpec]
+    ) -> list[tuple[FieldSpec, Ranking]]:
+        rankings: list[tuple[FieldSpec, Ranking]] = []
+        for spec in order:
+            with current().span("extract.rank") as span:
+                ranking = self._rank(facts, spec)
+                span.note(field=spec.path, n_candidates=ranking.n_candidates)
+            rankings.append((spec, ranking))
+        return settle(facts, rankings)
 
     def _rank(self, facts: DocumentFacts, spec: FieldSpec) -> Ranking:
         entry = self._ranker.roles.get(role_of(spec))
