@@ -6,15 +6,17 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from edge_runtime.cli.ocr_arguments import EXAMPLES, add_arguments
 
 if TYPE_CHECKING:
     from edge_runtime.cli.ocr_inputs import OcrInput
-    from edge_runtime.cli.ocr_run import RunsDocuments
+    from edge_runtime.cli.ocr_run import Outcome, RunsDocuments
     from edge_runtime.cli.ocr_sinks import Sink
     from edge_runtime.cli.output.formats import Format
+    from edge_runtime.errors import EdgeRuntimeError
     from edge_runtime.pipeline import Pipeline, PipelineOptions
 
 
@@ -39,6 +41,9 @@ def run(args: argparse.Namespace) -> int:
     form = _choose_format(args, is_batch=batch)
     documents = ocr_inputs.collect(args.inputs)
     _check_places(args, form, is_batch=batch)
+    if not batch:
+        places = {"-o": args.output, "--overlay": args.overlay, "--trace": args.trace}
+        ocr_inputs.check_distinct(documents, places)
     with open_pipeline(_options(args)) as pipeline:
         return _read_all(pipeline, documents, form, args, is_batch=batch)
 
@@ -164,6 +169,7 @@ def _read_all(
     from edge_runtime.cli import error_report, ocr_inputs
     from edge_runtime.cli.ocr_progress import Progress
     from edge_runtime.cli.ocr_run import run_one
+    from edge_runtime.errors import EdgeRuntimeError
 
     names = ocr_inputs.file_names([document.label for document in documents])
     told = is_batch and not args.quiet and not _shows_results(args)
@@ -183,9 +189,15 @@ def _read_all(
         for document in todo:
             progress.start(document.label)
             outcome = run_one(pipeline, document, watch=progress.watch)
+            try:
+                _write_extras(pipeline, document, outcome.result, args, names, is_batch=is_batch)
+            except EdgeRuntimeError as err:
+                outcome = _without_extras(outcome, err)
+                error_report.print_error(err.to_dict())
+                n_failed += not outcome.is_failed
+                code = err.exit_code
             progress.done(outcome)
             sink.put(document.label, outcome.result)
-            _write_extras(pipeline, document, outcome.result, args, names, is_batch=is_batch)
             if outcome.is_failed:
                 n_failed += 1
                 code = outcome.exit_code
@@ -215,6 +227,16 @@ def _tell_skipped(documents: Sequence[OcrInput], sink: Sink, progress: Any, *, q
     return n_failed
 
 
+def _without_extras(outcome: Outcome, err: EdgeRuntimeError) -> Outcome:
+    """The outcome when its overlay or trace could not be written: the data is good, and says so."""
+    from edge_runtime.values import ResultStatus
+
+    result = outcome.result
+    status = ResultStatus.DEGRADED if result.status is ResultStatus.OK else result.status
+    reasons = (*result.degraded, f"Overlay or trace is missing: {err.message}")
+    return replace(outcome, result=replace(result, status=status, degraded=reasons))
+
+
 def _write_extras(
     pipeline: RunsDocuments,
     document: OcrInput,
@@ -224,15 +246,12 @@ def _write_extras(
     *,
     is_batch: bool,
 ) -> None:
-    from edge_runtime.cli.output.files import translated
-
     if args.trace is not None and pipeline.recorder is not None:
-        from edge_runtime.trace.chrome import write_chrome_trace
+        from edge_runtime.cli.output.files import write_atomically
+        from edge_runtime.trace.chrome import chrome_trace_json
 
         path = args.trace / f"{names[document.label]}.trace.json" if is_batch else args.trace
-        with translated(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_chrome_trace(pipeline.recorder, path)
+        write_atomically(path, chrome_trace_json(pipeline.recorder))
     if args.overlay is not None and result.document.pages:
         from edge_runtime.cli.output.overlay import write_overlay
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from edge_runtime.errors import UsageError
 
 STDIN = "-"
 
@@ -23,10 +26,15 @@ def is_batch(patterns: Sequence[str]) -> bool:
     if len(patterns) != 1:
         return True
     only = patterns[0]
-    path = Path(only).expanduser()
-    if only == STDIN or path.is_file():
+    if only == STDIN:
         return False
-    return path.is_dir() or any(sign in only for sign in "*?[")
+    try:
+        path = Path(only).expanduser()
+        if path.exists():
+            return path.is_dir()
+    except (OSError, RuntimeError):
+        return False  # a name that the system refuses stands for itself, and fails as one input
+    return any(sign in only for sign in "*?[")
 
 
 def collect(patterns: Sequence[str]) -> list[OcrInput]:
@@ -47,6 +55,31 @@ def collect(patterns: Sequence[str]) -> list[OcrInput]:
         source = read_stdin(DEFAULT_OPTIONS) if label == STDIN else Path(item)
         found[label] = OcrInput(label, source)
     return list(found.values())
+
+
+def check_distinct(documents: Sequence[OcrInput], places: Mapping[str, Path | None]) -> None:
+    """Refuse to write one file twice, or over a document.
+
+    Raises:
+        UsageError: names the option.
+    """
+    taken = {
+        _identity(document.source): f"the document {document.label}"
+        for document in documents
+        if isinstance(document.source, Path)
+    }
+    for option, path in places.items():
+        if path is None or (path.exists() and not path.is_file()):
+            continue  # a folder or a device takes more than one thing
+        other = taken.setdefault(_identity(path), option)
+        if other != option:
+            raise UsageError(
+                f"{option} {path} would overwrite {other}.", hint=f"another place for {option}"
+            )
+
+
+def _identity(path: Path) -> str:
+    return os.path.realpath(path)
 
 
 def file_names(labels: Sequence[str]) -> Mapping[str, str]:

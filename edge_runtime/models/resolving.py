@@ -157,6 +157,8 @@ def _files_at(path: Path, role: str) -> dict[str, Path]:
         path = _only(path, "*.onnx") if role == "orientation" else _first_gguf(path)
     if role != "llm":
         return {"model": path}
+    if not path.is_file():
+        raise ModelFileError(f"{path} is not a regular file", hint="name a GGUF file")
     parts = split_siblings(read_gguf_header(path))
     return {"model" if i == 0 else f"model-{i + 1}": part for i, part in enumerate(parts)}
 

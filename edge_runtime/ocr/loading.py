@@ -28,6 +28,7 @@ from edge_runtime.ocr.sources import (
     SourceKind,
     check_bytes,
     expand_inputs,
+    expand_user,
     open_file,
     read_stdin,
     sniff,
@@ -73,7 +74,7 @@ def load_pages(source: Source, options: LoadOptions = DEFAULT_OPTIONS) -> Iterat
     elif source == STDIN:
         yield from _load_stream(io.BytesIO(read_stdin(options)), options, "Standard input")
     elif isinstance(source, (str, Path)):
-        path = Path(source).expanduser()
+        path = expand_user(str(source))
         with open_file(path, options) as file:
             yield from _load_stream(file, options, str(path))
     else:

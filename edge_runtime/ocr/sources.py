@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 import re
+import selectors
+import stat
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -23,6 +26,7 @@ EXTENSIONS = frozenset({
 })
 # fmt: on
 HEAD_BYTES = 2048
+PIPE_WAIT_S = 30.0
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _HEIF_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"}
@@ -59,16 +63,39 @@ def expand_inputs(patterns: Iterable[str | Path]) -> list[str | Path]:
                 hint="download it first, or pipe it: curl ADDRESS | edge-run ocr -",
                 stage=STAGE,
             )
-        path = Path(text).expanduser()
-        if path.is_dir():
+        if not text:
+            raise UsageError(
+                "An input has an empty name.",
+                hint="check the variable it comes from; . names this folder",
+                stage=STAGE,
+            )
+        path = expand_user(text)
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
             found += _documents_in(path)
-        elif path.exists() or not glob.has_magic(text):
+        elif mode or not glob.has_magic(text):
             found.append(path)
         else:
             found += _matching(str(path))
     if not found:
         raise UsageError("No input was named.", hint="name a file, a folder or -", stage=STAGE)
     return list(dict.fromkeys(found))
+
+
+def expand_user(text: str) -> Path:
+    """The path with `~` replaced, or as it is where that user or home is not known."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def _mode(path: Path) -> int:
+    """Kind and permissions of a file, 0 when they cannot be found out."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def _documents_in(folder: Path) -> list[Path]:
@@ -115,17 +142,20 @@ def open_file(path: Path, options: LoadOptions) -> IO[bytes]:
     """Open a file for reading; the caller closes it.
 
     Raises:
-        UnreadableInput: it is missing, a folder, empty, or may not be read.
+        UnreadableInput: it is missing, a folder, empty, or may not be read; or a pipe that
+            nobody writes to.
         InputTooLarge: it is larger than `options.max_input_mb`.
     """
     try:
-        if path.is_dir():
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
             raise UnreadableInput(
                 f"{path} is a folder.",
                 hint="name its files; on the command line a folder may be named",
                 stage=STAGE,
             )
-        file = path.open("rb")
+        file = _open_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
+        n_bytes = _measure(file)
     except FileNotFoundError as err:
         raise UnreadableInput(
             f"{path} does not exist.", hint="check the spelling of the path", stage=STAGE
@@ -135,11 +165,10 @@ def open_file(path: Path, options: LoadOptions) -> IO[bytes]:
         raise UnreadableInput(
             f"{path} cannot be opened: {reason}.", hint="check its permissions", stage=STAGE
         ) from err
-    if not file.seekable():
+    if n_bytes is None:
         # a pipe or device: take it in whole, within the limit
         with file:
             return io.BytesIO(read_stream(file, options, name=str(path)))
-    n_bytes = file.seek(0, io.SEEK_END)
     file.seek(0)
     try:
         _check_length(n_bytes, options, str(path))
@@ -147,6 +176,35 @@ def open_file(path: Path, options: LoadOptions) -> IO[bytes]:
         file.close()
         raise
     return file
+
+
+def _measure(file: IO[bytes]) -> int | None:
+    """Length in bytes, None of what can only be read once; closes the file when it fails."""
+    try:
+        return file.seek(0, io.SEEK_END) if file.seekable() else None
+    except OSError:
+        file.close()
+        raise
+
+
+def _open_pipe(path: Path) -> IO[bytes]:
+    """Open a named pipe without waiting for ever for somebody to write to it.
+
+    Raises:
+        UnreadableInput: nothing arrives within `PIPE_WAIT_S`.
+    """
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    with selectors.DefaultSelector() as selector:
+        selector.register(file, selectors.EVENT_READ)
+        if selector.select(PIPE_WAIT_S):
+            os.set_blocking(file.fileno(), True)
+            return file
+    file.close()
+    raise UnreadableInput(
+        f"Nothing was written to the pipe {path} for {PIPE_WAIT_S:.0f} seconds.",
+        hint="start the program that writes to it first",
+        stage=STAGE,
+    )
 
 
 def read_stdin(options: LoadOptions) -> bytes:

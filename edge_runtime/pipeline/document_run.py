@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from edge_runtime.errors import Cancelled
 from edge_runtime.events import FieldDecided, LineRead, PageFound, Result, StageDone
 from edge_runtime.extract.asker import Asker
 from edge_runtime.extract.assembling import assemble
@@ -56,10 +57,13 @@ class DocumentRun:
         try:
             self._read_lines(source, feeder)
             fields = self._extract(source, feeder)
-        except BaseException:
+        except BaseException as err:
             if feeder is not None:
                 feeder.cancel()
             self._parts.recover()
+            if isinstance(err, Cancelled):
+                # stages only know that they were told to stop; here it is known why
+                self._state.check(err.stage or "ocr")
             raise
         self._state.emit(Result(self._result(source, fields)))
 

@@ -48,8 +48,21 @@ def chrome_trace(recorder: Recorder) -> dict[str, Any]:
     }
 
 
+def chrome_trace_json(recorder: Recorder) -> str:
+    """The trace as the text of a file that Chrome and Perfetto open."""
+    return json.dumps(chrome_trace(recorder), default=str)
+
+
 def write_chrome_trace(recorder: Recorder, path: Path) -> None:
-    """Write the trace atomically."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(chrome_trace(recorder), default=str), encoding="utf-8")
-    partial.replace(path)
+    """Write the trace, whole or not at all; a device or a pipe is written to, not replaced."""
+    text = chrome_trace_json(recorder)
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    target = path.resolve() if path.is_symlink() else path
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

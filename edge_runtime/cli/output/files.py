@@ -36,6 +36,8 @@ def _write_error(path: Path, err: OSError) -> EdgeRuntimeError:
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Make `path` hold `content`, or leave it as it was.
 
+    A link stays a link and what it names is replaced; a device or a pipe is written to.
+
     Raises:
         UsageError: the place cannot be written to.
         ResourceError: the disk is full.
@@ -45,6 +47,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a device or a pipe such as /dev/stdout
             return
+        if path.is_symlink():
+            path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:

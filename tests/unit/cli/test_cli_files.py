@@ -135,3 +135,14 @@ def test_resume_of_a_missing_file_begins_it(tmp_path: Path) -> None:
     with growing(tmp_path / "deep" / "out.jsonl", resume=True) as file:
         file.add(record("a"))
     assert (tmp_path / "deep" / "out.jsonl").read_text() == record("a")
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "real.json"
+    real.write_text("old")
+    link = tmp_path / "link.json"
+    link.symlink_to(real)
+    write_atomically(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    assert {p.name for p in tmp_path.iterdir()} == {"real.json", "link.json"}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from edge_runtime.cli.main import main
+from edge_runtime.cli.ocr_inputs import is_batch
 
 Picture = Callable[[str], Path]
 Pipelines = list[Any]
@@ -367,3 +368,55 @@ def test_folder_of_one_document_is_a_batch_all_the_same(
     folder = picture("inbox/a.png").parent
     main(["ocr", str(folder), "--json", "-q"])
     assert len(records(capsys.readouterr().out)) == 1
+
+
+@pytest.mark.parametrize("option", ["--overlay", "--trace"])
+def test_an_extra_that_cannot_be_written_keeps_the_result_and_says_so(
+    option: str,
+    pipelines: Pipelines,
+    picture: Picture,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    place = str(tmp_path / "file" / "x.png")
+    assert main(["ocr", str(picture("a.png")), "--json", option, place]) == 2
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["status"] == "degraded"
+    assert "cannot be written" in found["degraded"][0]
+    assert found["data"]["total"] == 13.94
+    assert "cannot be written" in err
+
+
+@pytest.mark.parametrize("option", ["-o", "--overlay", "--trace"])
+def test_the_document_itself_is_never_written_over(
+    option: str, pipelines: Pipelines, picture: Picture
+) -> None:
+    path = picture("a.png")
+    before = path.read_bytes()
+    assert main(["ocr", str(path), option, str(path)]) == 2
+    assert path.read_bytes() == before
+    assert not pipelines
+
+
+def test_two_outputs_never_share_a_file(
+    pipelines: Pipelines, picture: Picture, tmp_path: Path
+) -> None:
+    same = tmp_path / "same.json"
+    code = main(["ocr", str(picture("a.png")), "-o", str(same), "--trace", str(same)])
+    assert code == 2
+    assert not same.exists()
+
+
+def test_an_empty_input_name_is_refused(
+    pipelines: Pipelines, picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture("a.png")
+    monkeypatch.chdir(tmp_path)
+    assert main(["ocr", ""]) == 2
+
+
+def test_a_name_longer_than_the_system_takes_is_one_failed_document(pipelines: Pipelines) -> None:
+    assert not is_batch(["/" + "a" * 5000])
+    assert not is_batch(["~no-such-user-here/a.png"])

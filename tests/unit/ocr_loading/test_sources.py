@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge_runtime.errors import MissingDependency, UnreadableInput, UsageError
+from edge_runtime.ocr import sources
 from edge_runtime.ocr.loading import load_pages
 from edge_runtime.ocr.sources import SourceKind, expand_inputs, sniff
 from tests.unit.ocr_loading.drawing import encoded, page
@@ -144,3 +145,37 @@ def test_heic_with_the_extra() -> None:
     assert loaded.pixels[8, 20, 0] > 150 > loaded.pixels[8, 20, 1]
     with pytest.raises(UnreadableInput):
         list(load_pages(buffer.getvalue()[:300]))
+
+
+def test_an_empty_name_is_not_the_current_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(UsageError, match="empty name"):
+        expand_inputs([""])
+
+
+@pytest.mark.parametrize("name", ["/" + "a" * 5000, "~no-such-user-here/a.png"])
+def test_a_name_that_the_system_refuses_fails_as_one_input(name: str) -> None:
+    (found,) = expand_inputs([name])
+    with pytest.raises(UnreadableInput) as caught:
+        list(load_pages(found))
+    assert caught.value.hint
+
+
+def test_a_pipe_that_nobody_writes_to_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "PIPE_WAIT_S", 0.05)
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableInput, match="Nothing was written"):
+        list(load_pages(pipe))
+
+
+def test_a_file_that_cannot_be_measured_is_unreadable() -> None:
+    unmeasurable = Path("/proc/self/mem")
+    if not unmeasurable.exists():
+        pytest.skip("needs /proc")
+    with pytest.raises(UnreadableInput, match="cannot be opened"):
+        list(load_pages(unmeasurable))

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from edge_runtime.errors import (
+    Cancelled,
     DeadlineExceeded,
     StageError,
     UnreadableInput,
@@ -22,8 +23,9 @@ from edge_runtime.events import (
     StageDone,
 )
 from edge_runtime.llm.scripted_engine import ScriptedOptions
+from edge_runtime.ocr.page_image import PageImage
 from edge_runtime.pipeline import PipelineOptions
-from edge_runtime.values import FieldStatus, ResultStatus
+from edge_runtime.values import FieldStatus, Line, ResultStatus
 from tests.unit.pipeline.conftest import PAGE, Built, ListedLines
 
 Build = Callable[..., Built]
@@ -242,3 +244,20 @@ def test_trace_has_every_stage(build: Build) -> None:
     recorder = built.pipeline.recorder
     assert recorder is not None
     assert {"ocr.load", "llm.prefill", "llm.score", "extract"} <= {s.name for s in recorder.spans}
+
+
+def test_a_stage_stopped_by_the_deadline_is_late_not_cancelled(build: Build) -> None:
+    class Stopping(ListedLines):
+        def read(
+            self, page: PageImage, *, cancel: Callable[[], bool] | None = None
+        ) -> Iterator[Line]:
+            yield from ()
+            while cancel is not None and not cancel():
+                time.sleep(0.005)
+            raise Cancelled("Stopped while reading a page.", stage="ocr.recognise")
+
+    built = build([], recogniser=Stopping([]), options=PipelineOptions(deadline_s=0.05))
+    with pytest.raises(DeadlineExceeded) as caught:
+        built.pipeline.run(PAGE)
+    assert caught.value.hint
+    assert caught.value.stage == "ocr.recognise"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -85,3 +86,24 @@ def test_chrome_trace_has_complete_events_and_is_written_whole(tmp_path: Path) -
     assert kinds == {"ocr.detect": "X", "first_token": "i"}
     assert all({"ts", "pid", "tid"} <= set(e) for e in got["traceEvents"])
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_trace_is_written_into_a_pipe_that_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    write_chrome_trace(Recorder(), pipe)
+    reader.join()
+    assert pipe.is_fifo()
+    assert "traceEvents" in json.loads(got[0])
+
+
+def test_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="directory"):
+        write_chrome_trace(Recorder(), tmp_path)
+    nowhere = tmp_path / "none" / "trace.json"
+    with pytest.raises(FileNotFoundError):
+        write_chrome_trace(Recorder(), nowhere)
+    assert list(tmp_path.iterdir()) == []
