@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from edge_runtime.cli.error_report import describe
 from edge_runtime.cli.ocr_inputs import OcrInput
@@ -78,7 +78,7 @@ def run_one(
                 elif isinstance(event, LineRead) and event.line.page in pages:
                     pages[event.line.page][1].append(event.line)
                 elif isinstance(event, Result):
-                    result = _presented(event.result, document.label)
+                    result = replace(event.result, source=document.label)
                     return Outcome(result, int(result.status is ResultStatus.FAILED))
     except CONCERNS_EVERY_INPUT:
         raise
@@ -88,30 +88,6 @@ def run_one(
     facts, code = describe(ending)
     total_ms = 1e3 * (time.perf_counter() - start)
     return Outcome(_failed(document.label, read, total_ms, facts), code)
-
-
-def _presented(result: RunResult, label: str) -> RunResult:
-    """The result under the input's name, fields in the order of the data they belong to.
-
-    Fields arrive in the order in which they were decided, which says nothing to a reader.
-    """
-    order = {path: number for number, path in enumerate(_paths(result.data))}
-    fields = sorted(result.fields, key=lambda field: order.get(field.path, len(order)))
-    return replace(result, source=label, fields=tuple(fields))
-
-
-def _paths(data: Any, prefix: str = "") -> Iterator[str]:
-    """Paths of everything in a JSON value, in its order (see `FieldValue.path`)."""
-    if prefix:
-        yield prefix
-    pairs: list[tuple[Any, Any]] = []
-    if isinstance(data, dict):
-        pairs = list(cast("dict[str, Any]", data).items())
-    elif isinstance(data, list):
-        pairs = list(enumerate(cast("list[Any]", data)))
-    for name, value in pairs:
-        piece = str(name).replace("~", "~0").replace("/", "~1")
-        yield from _paths(value, f"{prefix}/{piece}" if prefix else piece)
 
 
 def _failed(

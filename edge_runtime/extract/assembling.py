@@ -190,6 +190,23 @@ def _add_open_keys(
             data[key] = field.value
 
 
+def in_order_of(data: Any, fields: Iterable[FieldValue]) -> tuple[FieldValue, ...]:
+    """Fields in the order of the assembled data; they are decided in another."""
+    order = {path: number for number, path in enumerate(_paths(data, ""))}
+    return tuple(sorted(fields, key=lambda field: order.get(field.path, len(order))))
+
+
+def _paths(data: Any, prefix: str) -> Iterator[str]:
+    if prefix:
+        yield prefix
+    if isinstance(data, dict):
+        for name, value in cast("dict[str, Any]", data).items():
+            yield from _paths(value, join_path(prefix, name))
+    elif isinstance(data, list):
+        for number, value in enumerate(cast("list[Any]", data)):
+            yield from _paths(value, join_path(prefix, number))
+
+
 def missing_required(schema: ExtractionSchema, data: Any) -> tuple[str, ...]:
     """Paths in assembled `data` that the schema forbids to be null, or lists that are too short.
 

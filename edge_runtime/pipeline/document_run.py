@@ -10,7 +10,7 @@ from typing import Any
 from edge_runtime.errors import Cancelled
 from edge_runtime.events import FieldDecided, LineRead, PageFound, Result, StageDone
 from edge_runtime.extract.asker import Asker
-from edge_runtime.extract.assembling import assemble
+from edge_runtime.extract.assembling import assemble, in_order_of
 from edge_runtime.llm.prompt import Segment
 from edge_runtime.ocr.loading import load_pages
 from edge_runtime.ocr.orientation import upright
@@ -198,12 +198,13 @@ class DocumentRun:
 
     def _result(self, source: Any, fields: tuple[FieldValue, ...]) -> RunResult:
         schema, state = self._parts.schema, self._state
+        data = None if schema is None else assemble(schema, fields)
         return RunResult(
             source=source_name(source),
             status=ResultStatus.DEGRADED if state.degraded else ResultStatus.OK,
             document=self._document(source),
-            data=None if schema is None else assemble(schema, fields),
-            fields=fields,
+            data=data,
+            fields=in_order_of(data, fields),
             timing=state.timing(),
             models=self._parts.models,
             degraded=tuple(state.degraded),

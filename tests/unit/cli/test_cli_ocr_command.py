@@ -88,21 +88,6 @@ def test_recipe_gives_defaults_that_flags_override(pipelines: Pipelines, picture
     assert [pipeline.options.schema for pipeline in pipelines] == ["receipt", "invoice"]
 
 
-def test_fields_come_in_the_order_of_the_data(
-    pipelines: Pipelines, picture: Picture, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["ocr", str(picture("a.png")), "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert [field["path"] for field in found["fields"]] == [
-        "company",
-        "total",
-        "date",
-        "items/0/name",
-        "items/0/price",
-        "items/1/name",
-    ]
-
-
 def test_ocr_only_needs_no_language_model(
     pipelines: Pipelines, picture: Picture, capsys: pytest.CaptureFixture[str]
 ) -> None:

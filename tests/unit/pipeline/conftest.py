@@ -64,6 +64,7 @@ class WordAfterLabel:
 
     name: str = "label"
     asks: bool = True
+    backwards: bool = False
     prompts: list[str] = field(default_factory=list)
 
     def wants_model(self, schema: ExtractionSchema) -> bool:
@@ -82,7 +83,7 @@ class WordAfterLabel:
             asker.score([Segment(Role.QUESTION, "\n?")], ["a", "b"])
             tokens = list(asker.session.tokens)
             self.prompts.append(asker.compiler.engine.detokenize(tokens).decode())
-        for spec in schema.fields:
+        for spec in reversed(schema.fields) if self.backwards else schema.fields:
             found = next((x for x in document.lines if x.text.startswith(spec.name)), None)
             if found is None:
                 yield FieldValue(spec.path, None, None, 0.0, FieldStatus.MISSING)

@@ -50,6 +50,13 @@ def test_result_holds_lines_fields_and_data(build: Build) -> None:
     assert result.timing.ttft_ms <= result.timing.total_ms
 
 
+def test_fields_come_in_the_order_of_the_data(build: Build) -> None:
+    built = build(TEXTS)
+    built.strategy.backwards = True
+    result = built.pipeline.run(PAGE)
+    assert [f.path for f in result.fields] == ["total", "name"] == list(result.data)
+
+
 def test_absent_field_is_null_and_missing(build: Build) -> None:
     result = build(["total 3.00"]).pipeline.run(PAGE)
     assert result.data == {"total": 3.0, "name": None}
