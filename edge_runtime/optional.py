@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from types import ModuleType
 
 from edge_runtime.errors import MissingDependency
+
+# Since 1.29 the Linux wheels of ONNX Runtime keep a device number in the user's cache folder and
+# report sessions to their maker unless this is set before the first session. Documents stay here.
+_SILENT = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
 def require(module: str, *, extra: str | None = None, package: str | None = None) -> ModuleType:
@@ -16,6 +21,7 @@ def require(module: str, *, extra: str | None = None, package: str | None = None
         extra: The edge-runtime extra that brings it.
         package: The PyPI name, when there is no extra for it.
     """
+    os.environ.update(_SILENT)
     try:
         return importlib.import_module(module)
     except ImportError as err:

@@ -23,7 +23,17 @@ _KINDS = ("pipelines", "models")
 def home() -> Path | None:
     """The folder named by `EDGE_RUNTIME_HOME`, if set."""
     value = os.environ.get("EDGE_RUNTIME_HOME")
-    return Path(value).expanduser() if value else None
+    return _chosen("EDGE_RUNTIME_HOME", value) if value else None
+
+
+def _chosen(variable: str, value: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as err:
+        raise UsageError(
+            f"{variable}={value} names the home folder of a user who is not known here.",
+            hint=f"set {variable} to a whole path",
+        ) from err
 
 
 def data_roots(kind: str) -> list[Path]:
@@ -63,7 +73,7 @@ def models_dir() -> Path:
     """Where pulled model files live: `$EDGE_RUNTIME_MODELS`, or below the home or data folder."""
     value = os.environ.get("EDGE_RUNTIME_MODELS")
     if value:
-        return Path(value).expanduser()
+        return _chosen("EDGE_RUNTIME_MODELS", value)
     root = home()
     if root is not None:
         return root / "store"
@@ -74,7 +84,7 @@ def cache_dir() -> Path:
     """Where things live that can be computed again (prefix store, probe results)."""
     value = os.environ.get("EDGE_RUNTIME_CACHE")
     if value:
-        return Path(value).expanduser()
+        return _chosen("EDGE_RUNTIME_CACHE", value)
     root = home()
     if root is not None:
         return root / "cache"

@@ -10,10 +10,16 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from edge_runtime import resources
-from edge_runtime.errors import Cancelled, EdgeRuntimeError, ErrorCategory, ResourceError
+from edge_runtime.errors import (
+    Cancelled,
+    EdgeRuntimeError,
+    ErrorCategory,
+    ResourceError,
+    UsageError,
+)
 
 SCHEMA_VERSION = "1.0"
 BROKEN_PIPE_EXIT = 128 + 13  # as a shell reports a process ended by SIGPIPE
@@ -34,7 +40,7 @@ def report(err: BaseException, *, as_json: bool, debug: bool) -> int:
     if debug:
         traceback.print_exception(err)
     print_error(facts)
-    if as_json:
+    if as_json and _is_open(sys.stdout):
         record = {"schema_version": SCHEMA_VERSION, "status": "failed", "error": facts}
         try:
             sys.stdout.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
@@ -44,11 +50,18 @@ def report(err: BaseException, *, as_json: bool, debug: bool) -> int:
     return code
 
 
+def _is_open(stream: TextIO | None) -> bool:
+    """Python has no such stream at all when the process was started with it closed."""
+    return stream is not None
+
+
 def print_error(facts: dict[str, Any]) -> None:
     """The human form on stderr: what happened, then what mends it."""
     lines = [f"error: {facts['message']}"]
     if facts.get("hint"):
         lines.append(f"  hint: {facts['hint']}")
+    if not _is_open(sys.stderr):
+        return
     sys.stderr.write("\n".join(lines) + "\n")
     sys.stderr.flush()
 
@@ -87,21 +100,23 @@ def _describe_unexpected(err: BaseException) -> dict[str, Any]:
 
 
 def _keep_traceback(error_id: str, err: BaseException) -> str | None:
-    folder = resources.cache_dir() / "errors"
     try:
+        folder = resources.cache_dir() / "errors"
         folder.mkdir(parents=True, exist_ok=True)
         old = sorted(folder.glob("*.txt"), key=lambda path: path.stat().st_mtime)
         for path in old[: max(0, len(old) - _KEPT_TRACEBACKS + 1)]:
             path.unlink(missing_ok=True)
         path = folder / f"{error_id}.txt"
         path.write_text("".join(traceback.format_exception(err)), encoding="utf-8")
-    except OSError:
+    except (OSError, UsageError):
         return None
     return str(path)
 
 
 def _give_up_stdout() -> None:
     """Throw away what is still buffered, which would fail once more when the process ends."""
+    if not _is_open(sys.stdout):
+        return
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -14,10 +14,11 @@ from edge_runtime import resources
 from edge_runtime.errors import SchemaError
 from edge_runtime.extract.schema import ExtractionSchema
 from edge_runtime.extract.schema_fields import build_schema
+from edge_runtime.extract.schema_resolving import SCHEMA_HINT
 from edge_runtime.extract.schema_template import is_json_schema, template_to_json_schema
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_PRESET = re.compile(r"[a-z0-9][a-z0-9\-]*")
+_PRESET = re.compile(r"[a-z0-9][a-z0-9\-]{0,63}")
 _MAX_FILE_BYTES = 1_000_000
 
 
@@ -49,8 +50,8 @@ def _from_text(ref: str) -> ExtractionSchema:
     if ref.startswith("{"):
         document = _parse(ref, "the schema text")
         return _from_document(document, name=str(document.get("title", "schema")))
-    path = Path(ref).expanduser()
-    if ref and path.is_file():
+    path = _file_named(ref)
+    if path is not None:
         return _from_file(path)
     if _CLASS.fullmatch(ref):
         return _from_class(_import_class(ref))
@@ -66,17 +67,27 @@ def _from_text(ref: str) -> ExtractionSchema:
     )
 
 
+def _file_named(ref: str) -> Path | None:
+    """The file of that name; None where there is none or there cannot be one."""
+    try:
+        path = Path(ref).expanduser()
+        return path if ref and path.is_file() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
 def _parse(text: str, what: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as err:
         raise SchemaError(
-            f"{what} is not JSON: {err.msg} (line {err.lineno}, column {err.colno})"
+            f"{what} is not JSON: {err.msg} (line {err.lineno}, column {err.colno})",
+            hint=SCHEMA_HINT,
         ) from err
     except RecursionError as err:
-        raise SchemaError(f"{what} is nested too deeply") from err
+        raise SchemaError(f"{what} is nested too deeply", hint=SCHEMA_HINT) from err
     if not isinstance(document, dict):
-        raise SchemaError(f"{what} has to be a JSON object")
+        raise SchemaError(f"{what} has to be a JSON object", hint=SCHEMA_HINT)
     return cast("dict[str, Any]", document)
 
 
@@ -86,9 +97,12 @@ def _from_file(path: Path) -> ExtractionSchema:
             raise SchemaError(f"{path} is too large for a schema", hint="at most 1 MB")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as err:
-        raise SchemaError(f"No schema file {path}") from err
+        raise SchemaError(f"No schema file {path}", hint="check the spelling") from err
     except (OSError, UnicodeDecodeError) as err:
-        raise SchemaError(f"The schema file {path} cannot be read: {err}") from err
+        raise SchemaError(
+            f"The schema file {path} cannot be read: {err}",
+            hint="it has to be a readable text file in UTF-8",
+        ) from err
     document = _parse(text, str(path))
     return _from_document(document, name=path.name.removesuffix(".json").removesuffix(".schema"))
 
@@ -99,7 +113,7 @@ def _from_document(document: Mapping[str, Any], *, name: str) -> ExtractionSchem
     try:
         return build_schema(document, name=name)
     except RecursionError as err:
-        raise SchemaError("The schema is nested too deeply") from err
+        raise SchemaError("The schema is nested too deeply", hint=SCHEMA_HINT) from err
 
 
 def _import_class(ref: str) -> Any:
@@ -121,7 +135,9 @@ def _import_class(ref: str) -> Any:
     try:
         return getattr(module, class_name)
     except AttributeError as err:
-        raise SchemaError(f"The module {module_name!r} has no class {class_name!r}") from err
+        raise SchemaError(
+            f"The module {module_name!r} has no class {class_name!r}", hint="check the spelling"
+        ) from err
 
 
 def _from_class(cls: Any) -> ExtractionSchema:

@@ -16,6 +16,8 @@ from edge_runtime.extract.schema import unescape_name
 
 Schema: TypeAlias = dict[str, Any]
 
+SCHEMA_HINT = "edge-run schema show receipt prints a schema that works"
+
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _ANNOTATIONS = frozenset(
     {
@@ -45,7 +47,7 @@ _MAX_DEPTH = 24
 def schema_error(message: str, path: str, *, hint: str | None = None) -> SchemaError:
     """An error that names the place in the user's schema."""
     where = path or "#"
-    return SchemaError(f"{message} (at {where})", hint=hint, details={"path": where})
+    return SchemaError(f"{message} (at {where})", hint=hint or SCHEMA_HINT, details={"path": where})
 
 
 def resolve_schema(document: Mapping[str, Any]) -> Schema:

@@ -70,7 +70,7 @@ def exclusive(lock: Path, *, on_wait: Callable[[], None] | None = None) -> Gener
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Generator[None]:
-    """Turn a full disk, a quota or a forbidden folder into a `ResourceError`."""
+    """Turn a full disk, a quota or an impossible folder into a `ResourceError`."""
     try:
         yield
     except OSError as err:
@@ -80,6 +80,10 @@ def disk_errors(folder: Path) -> Generator[None]:
             errno.EROFS: "the file system is read-only",
             errno.EACCES: "permission is denied",
             errno.EPERM: "permission is denied",
+            errno.ENOTDIR: "a part of the path is a file",
+            errno.EEXIST: "a file of that name is in the way",
+            errno.ENAMETOOLONG: "the name is too long",
+            errno.ELOOP: "its links go round in a circle",
             errno.EFBIG: "the file system does not take files this large",
         }
         reason = reasons.get(err.errno or 0)

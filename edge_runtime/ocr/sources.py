@@ -214,6 +214,8 @@ def read_stdin(options: LoadOptions) -> bytes:
         UnreadableInput: nothing arrives, or it is a terminal.
         InputTooLarge: more than `options.max_input_mb` arrives.
     """
+    if _stdin_is_closed():
+        raise UnreadableInput("Standard input is closed.", hint="pipe a file into it", stage=STAGE)
     if sys.stdin.isatty():
         raise UsageError(
             "Standard input is a terminal, not a document.",
@@ -221,6 +223,12 @@ def read_stdin(options: LoadOptions) -> bytes:
             stage=STAGE,
         )
     return read_stream(sys.stdin.buffer, options, name="Standard input")
+
+
+def _stdin_is_closed() -> bool:
+    """Python has no such stream at all when the process was started without one."""
+    stream: object = sys.stdin
+    return stream is None
 
 
 def read_stream(stream: IO[bytes], options: LoadOptions, *, name: str) -> bytes:

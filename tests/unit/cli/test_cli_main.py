@@ -159,3 +159,27 @@ def test_schema_check_says_what_is_looked_for(capsys: pytest.CaptureFixture[str]
 def test_bad_schema_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["schema", "check", "no-such-preset"]) == 2
     assert "receipt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variable", ["EDGE_RUNTIME_HOME", "EDGE_RUNTIME_MODELS"])
+def test_a_home_of_nobody_is_wrong_usage(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, "~no-such-user-here/models")
+    assert main.main(["models", "list"]) == 2
+    assert variable in capsys.readouterr().err
+
+
+def test_an_unexpected_error_is_told_where_no_traceback_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EDGE_RUNTIME_CACHE", "~no-such-user-here/cache")
+    facts, code = error_report.describe(KeyError("a bug"))
+    assert code == 1
+    assert facts["details"]["traceback"] is None
+
+
+def test_errors_are_told_with_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    assert error_report.report(ContextOverflow("too long"), as_json=True, debug=False) == 4

@@ -314,3 +314,23 @@ def test_a_class_is_found_in_a_module_of_the_working_folder(
 def test_a_class_that_is_no_model_is_refused() -> None:
     with pytest.raises(SchemaError, match="pydantic"):
         load_schema("os:path")
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "x" * 5000,
+        "~no-such-user-here/s.json",
+        "{bad",
+        "{}",
+        '{"type": "object"}',
+        '{"type": "object", "properties": {"a": false}}',
+        '{"type": "object", "properties": {"a": {"type": "strnig"}}}',
+        "edge_runtime.errors:Nope",
+        '{"a":' * 5000,
+    ],
+)
+def test_every_refusal_has_a_hint(ref: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        load_schema(ref)
+    assert caught.value.hint

@@ -312,3 +312,9 @@ def test_waiting_for_another_process_is_reported(
     assert store.pull("one", progress=on_progress).is_ready
     other.join()
     assert seen[0].phase is Phase.WAIT
+
+
+def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ResourceError, match="is a file"), disk_errors(tmp_path / "file"):
+        (tmp_path / "file" / "model").mkdir(parents=True)

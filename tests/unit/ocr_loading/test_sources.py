@@ -179,3 +179,9 @@ def test_a_file_that_cannot_be_measured_is_unreadable() -> None:
         pytest.skip("needs /proc")
     with pytest.raises(UnreadableInput, match="cannot be opened"):
         list(load_pages(unmeasurable))
+
+
+def test_closed_standard_input_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UnreadableInput, match="closed"):
+        list(load_pages("-"))
