@@ -324,3 +324,38 @@ def dated_rows(
 def issue_label(rng: random.Random) -> str:
     """A label for the day a document was issued."""
     return rng.choice(_ISSUE_LABELS)
+
+
+_HEADER_NOTES = (
+    "TAX INVOICE", "RECEIPT", "CASH BILL", "Welcome", "*** COPY ***", "Thank you, please come again",
+    "INVOICE", "CASH SALES", "Official Receipt", "Rechnung", "DUPLICATE",
+)  # fmt: skip
+
+
+def with_header(
+    rows: Sequence[Row], name_rows: Sequence[int], rng: random.Random, *, has_form: bool
+) -> list[Row]:
+    """`rows` with a line above or below the name that could be mistaken for it.
+
+    A brand, a branch or a person is only put there when the name itself shows a legal form, so
+    that the right answer stays clear.
+    """
+    first = min((rows[i] for i in name_rows), key=lambda r: r.y0)
+    last = max((rows[i] for i in name_rows), key=lambda r: r.y1)
+    height = first.height
+    notes = [rng.choice(_HEADER_NOTES), str(rng.randrange(1000, 10**8))]
+    if has_form:
+        brand = " ".join(rng.sample(_NAMES, rng.choice((1, 2))))
+        notes += [brand, brand.upper(), f"{brand} {rng.choice(_TRADES)}".upper()]
+        notes += [f"{rng.choice(_TOWNS)} Branch", " ".join(rng.sample(_NAMES, 2)).lower()]
+    text = rng.choice(notes)
+    below = has_form and rng.random() < 0.3
+    edge = last.y1 if below else first.y0
+    gap = height * rng.choice((0.1, 0.3, 1.0, 3.0))
+    size = height * rng.choice((1.0, 1.0, 1.3, 1.8))
+    moved = [
+        replace(r, y0=r.y0 + size + gap, y1=r.y1 + size + gap) if r.y0 >= edge - 0.3 * height else r
+        for r in rows
+    ]
+    center, half = (first.x0 + first.x1) / 2, 0.25 * size * len(text)
+    return [*moved, Row(center - half, edge + gap / 2, center + half, edge + gap / 2 + size, text)]

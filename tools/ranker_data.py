@@ -27,10 +27,12 @@ from edge_runtime.extract.labels import FieldRole, terms_of
 from edge_runtime.extract.ranking import make_candidates
 from edge_runtime.extract.schema import FieldKind, FieldSpec
 from edge_runtime.extract.schema_loading import load_schema
+from edge_runtime.extract.vocabulary import cue_key, legal_form_pattern
 from edge_runtime.values import Box, Document, Line, Page, PageInfo, Quad
 from tools import ranker_augment as augment
 from tools.ranker_augment import Row
-from tools.score_fields import alphanumerics, normalised_equal
+from tools.ranker_totals import with_closing
+from tools.score_fields import alphanumerics, normalised_equal, parse_amount
 
 NEAR = 85.0
 MAX_OTHERS = 60
@@ -143,6 +145,18 @@ def variant(
         lines = make(rng)
         current = augment.with_block(current, taken, lines)
         answers[name] = augment.name_without_code(lines) if name == "company" else " ".join(lines)
+    if answers.get("company") and rng.random() < 0.4:
+        facts = DocumentFacts(document_of("variant", current))
+        taken, _ = rows_of_answer(facts, specs["company"], str(answers["company"]))
+        if taken:
+            has_form = bool(legal_form_pattern().search(cue_key(str(answers["company"]))))
+            current = augment.with_header(current, taken, rng, has_form=has_form)
+    if answers.get("total") and rng.random() < 0.6:
+        facts = DocumentFacts(document_of("variant", current))
+        amount = parse_amount(str(answers["total"]))
+        closed = None if amount is None else with_closing(current, float(amount), rng, facts)
+        if closed is not None:
+            current, answers["total"] = closed[0], f"{closed[1]:.2f}"
     keep: set[int] = set()
     facts = DocumentFacts(document_of("variant", current))
     for name, value in answers.items():

@@ -40,10 +40,13 @@ from tools.ranker_data import Example
 L2 = 0.01
 MAX_ITERATIONS = 120
 N_FOLDS = 5
-N_VARIANTS = 2
+N_VARIANTS = 3
 SOURCE_WEIGHT = {"ocr": 2.0, "ref": 1.0, "var": 1.0, "form": 1.0, "row": 1.0}
 SIGNALS = ("logit", "margin", "score", "ocr", "ocr_doubt", "letters", "n_lines", "repaired")
-WANTED_WRONG_SHARE = 0.07
+WANTED_WRONG_SHARE = 0.06
+ABSENT_WEIGHT = 0.1
+LEAST_OK, MOST_OK = 0.6, 0.95
+MOST_KEEP = 0.15
 RECEIPT_ROLES = (FieldRole.DATE, FieldRole.TOTAL, FieldRole.ORGANISATION, FieldRole.ADDRESS)
 LABELLED_ROLES = (
     FieldRole.STRING,
@@ -193,8 +196,8 @@ def calibrate(picked: Sequence[Picked]) -> Calibrator:
     share = np.array(
         [
             SOURCE_WEIGHT[p.example.source]
-            / counts[(p.example.group, p.example.source)] ** 0.5
-            * (1.0 if p.example.is_present else 0.3)
+            / counts[(p.example.group, p.example.source)]
+            * (1.0 if p.example.is_present else ABSENT_WEIGHT)
             for p in usable
         ]
     )
@@ -217,21 +220,32 @@ def calibrate(picked: Sequence[Picked]) -> Calibrator:
 
 
 def thresholds(picked: Sequence[Picked], calibrator: Calibrator) -> dict[str, float]:
-    """Least confidence of `ok`, and the one below which a value counts as absent."""
-    pairs = [
-        (calibrator.probability(p.signals), p.right, p.example.is_present)
+    """Least confidence of `ok`, and the one below which a value counts as absent.
+
+    Every company counts alike, so that the share of wrong ones is what an unseen company has.
+    """
+    counts = Counter((p.example.group, p.example.source) for p in picked)
+    rows = [
+        (
+            calibrator.probability(p.signals),
+            p.right,
+            SOURCE_WEIGHT[p.example.source] / counts[(p.example.group, p.example.source)],
+        )
         for p in picked
-        if p.signals
+        if p.signals and p.example.is_present
     ]
-    present = sorted(((c, r) for c, r, here in pairs if here), reverse=True)
-    ok, wrong = 0.95, 0
-    for n, (confidence, right) in enumerate(present, start=1):
-        wrong += not right
-        if wrong <= WANTED_WRONG_SHARE * n:
+    ok, wrong, seen = MOST_OK, 0.0, 0.0
+    for confidence, right, weight in sorted(rows, reverse=True):
+        seen += weight
+        wrong += weight * (not right)
+        if wrong <= WANTED_WRONG_SHARE * seen:
             ok = confidence
-    lost = sorted(c for c, r, here in pairs if here and r)
-    keep = min(lost[len(lost) // 50] if lost else 0.05, 0.3)
-    return {"ok": round(min(max(ok, 0.5), 0.95), 3), "keep": round(keep, 3)}
+    right_ones = sorted(c for c, right, _ in rows if right)
+    keep = right_ones[len(right_ones) // 100] if right_ones else MOST_KEEP
+    return {
+        "ok": round(min(max(ok, LEAST_OK), MOST_OK), 3),
+        "keep": round(min(keep, MOST_KEEP), 3),
+    }
 
 
 def report_of(picked: Sequence[Picked], calibrator: Calibrator) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _CODE_TAIL = re.compile(
 )
 _LEADING_LABEL = re.compile(r"^\W*[A-Za-z][A-Za-z /.]{1,18}\s?[:：]\s*(?=\S)")
 _ADDRESS_LABEL = re.compile(
-    r"^\W*(?:business\s+)?(?:address|addr?|alamat|anschrift|adresse)\W+", re.I
+    r"^\W*(?:business\s+)?(?:address|addr?|alamat|anschrift|adresse)\W+", re.IGNORECASE
 )
 _ADDRESS_EVIDENCE = tuple(
     TEXT_NAMES.index(n)

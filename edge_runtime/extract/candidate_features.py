@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rapidfuzz import fuzz
 
 from edge_runtime.extract.candidates import Candidate, Piece
+from edge_runtime.extract.confusions import fold_alnum
 from edge_runtime.extract.document_facts import DocumentFacts, PlacedAmount, PlacedDate
 from edge_runtime.extract.labels import NO_LABEL, FieldTerms, LabelHit, match_label
 from edge_runtime.extract.page_layout import Run
@@ -25,6 +28,10 @@ _LINE_NAMES = (*TEXT_NAMES, *PLACE_NAMES)
 _N_TEXT = len(TEXT_NAMES)
 _TRIMS = ("code_tail", "after_legal", "label", "single_box", "before_mark", "tail")
 _MAX_RUNS = 8
+_MIN_ECHO = 5
+_DOMAIN = re.compile(
+    r"(?:www\.|https?://|facebook\.com/|fb\.com/)([\w\-]+)|([\w.\-]+)\s?@", re.IGNORECASE
+)
 
 BLOCK_NAMES: tuple[str, ...] = (
     *(f"sum_{n}" for n in _LINE_NAMES),
@@ -40,6 +47,8 @@ BLOCK_NAMES: tuple[str, ...] = (
     "whole_legal_inside",
     "letters",
     "repeated",
+    "echoed",
+    "domain",
     *(f"label_{n}" for n in ("inline", "left", "above", "above_cover", "inside")),
 )
 
@@ -136,9 +145,7 @@ class FeatureTable:
 
 
 def _place_table(facts: DocumentFacts) -> np.ndarray:
-    table = facts.once("place", lambda: place_features(facts.layout))
-    assert isinstance(table, np.ndarray)  # noqa: S101 - the memo is ours
-    return table
+    return facts.once("place", lambda: place_features(facts.layout))
 
 
 class _LineTable:
@@ -205,12 +212,32 @@ def _block_extra(
         last.trim == "" and full[TEXT_NAMES.index("legal_inside")] > 0,
         math.log1p(sum(c.isalpha() for c in candidate.raw)) / 4,
         times[candidate.key] > 1,
+        len(candidate.key) >= _MIN_ECHO and _glued_text(facts).count(candidate.key) > 1,
+        _domain_match(facts, candidate.key),
         inline.score,
         left.score,
         above.score,
         above.score * above.coverage,
         inside.score * inside.coverage,
     ]
+
+
+def _glued_text(facts: DocumentFacts) -> str:
+    return facts.once("glued", lambda: " ".join(fold_alnum(r.text) for r in facts.layout.runs))
+
+
+def _domains(facts: DocumentFacts) -> list[str]:
+    names = (m.group(1) or m.group(2) for r in facts.layout.runs for m in _DOMAIN.finditer(r.text))
+    return [key for key in map(fold_alnum, names) if len(key) >= _MIN_ECHO]
+
+
+def _domain_match(facts: DocumentFacts, key: str) -> float:
+    """How well the name fits a web or mail address printed in the document, 0..1."""
+    domains = facts.once("domains", lambda: _domains(facts))
+    if not domains or len(key) < _MIN_ECHO:
+        return 0.0
+    best = max(fuzz.partial_ratio(domain, key) for domain in domains)
+    return max(0.0, (best - 70) / 30)
 
 
 def _label_left(facts: DocumentFacts, piece: Piece, terms: FieldTerms) -> LabelHit:

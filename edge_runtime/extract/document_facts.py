@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from edge_runtime.extract.amounts import AmountMatch, find_amounts, infer_decimal_mark
 from edge_runtime.extract.dates import DateMatch, find_dates, infer_day_first
@@ -12,6 +13,7 @@ from edge_runtime.extract.vocabulary import AMOUNT_CUES, classes_of
 from edge_runtime.values import Document, Line
 
 _MAX_HEADER_ROWS = 8
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,13 @@ class DocumentFacts:
         self.decimal_mark = infer_decimal_mark(texts) if decimal_mark is None else decimal_mark
         self.dates: list[PlacedDate] = self._place_dates()
         self.amounts: list[PlacedAmount] = self._place_amounts()
-        self.memo: dict[str, object] = {}
+        self._memo: dict[str, Any] = {}
 
-    def once(self, key: str, make: Callable[[], object]) -> object:
+    def once(self, key: str, make: Callable[[], T]) -> T:
         """`make()` the first time `key` is asked for, its result from then on."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        return self.memo[key]
+        if key not in self._memo:
+            self._memo[key] = make()
+        return self._memo[key]
 
     def left_text(self, run: Run, line: Line | None = None, start: int = 0) -> str:
         """Everything printed before `line.text[start:]` in its visual row."""

@@ -21,7 +21,8 @@ _MAX_BLOCK = 6
 _MAX_PATTERN = 60
 _EMAIL = re.compile(r"[\w.+\-]+\s?@\s?[\w\-]+(?:\.[\w\-]+)+")
 _URL = re.compile(
-    r"(?:https?://|www\.)\S+|\b[\w\-]+(?:\.[\w\-]+)*\.(?:com|org|net|de|fr|io|co|eu)\b\S*", re.I
+    r"(?:https?://|www\.)\S+|\b[\w\-]+(?:\.[\w\-]+)*\.(?:com|org|net|de|fr|io|co|eu)\b\S*",
+    re.IGNORECASE,
 )
 _PHONE = re.compile(r"\+?\(?\d[\d\s()\-./]{5,}\d")
 _PATTERNS = {FieldKind.EMAIL: _EMAIL, FieldKind.URL: _URL, FieldKind.PHONE: _PHONE}

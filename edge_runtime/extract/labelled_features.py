@@ -45,6 +45,7 @@ def labelled_features(
     facts: DocumentFacts, candidates: Sequence[Candidate], terms: FieldTerms
 ) -> FeatureTable:
     """Features of values beside labels: how well the label fits, where the value stands."""
+    del facts  # all that matters was noted when the candidates were made
     times = Counter(c.key for c in candidates)
     inline = any(c.origin == "inline" and c.notes.get("label", 0) > 0.9 for c in candidates)
     rows = [_row(c, terms, times, has_inline=inline) for c in candidates]

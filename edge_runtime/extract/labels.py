@@ -35,25 +35,15 @@ class FieldRole(StrEnum):
     TEXT = "text"
 
 
-_ROLE_WORDS: tuple[tuple[FieldRole, str], ...] = (
-    (FieldRole.ADDRESS, "address addr adresse anschrift direccion indirizzo adres alamat location"),
-    (
-        FieldRole.IDENTIFIER,
-        "number no nr num id identifier code reference ref tin ein vat iban account serial numero "
-        "nummer passport licence license registration sku plate",
-    ),
-    (
-        FieldRole.ORGANISATION,
-        "company vendor merchant seller supplier store shop issuer organisation organization "
-        "business retailer restaurant employer bank firm firma lieferant verkaufer fournisseur "
-        "proveedor institution payer publisher",
-    ),
-    (
-        FieldRole.PERSON,
-        "person firstname lastname surname recipient customer buyer client patient cashier "
-        "employee holder attention contact author signatory member guest applicant payee to",
-    ),
-)
+_ADDRESS_NAMES = "address addr adresse anschrift direccion indirizzo adres alamat location"
+_IDENTIFIER_NAMES = """number no nr num id identifier code reference ref tin ein vat iban account
+    serial numero nummer passport licence license registration sku plate"""
+_ORGANISATION_NAMES = """company vendor merchant seller supplier store shop issuer organisation
+    organization business retailer restaurant employer bank firm firma lieferant verkaufer
+    fournisseur proveedor institution payer publisher"""
+_PERSON_NAMES = """person firstname lastname surname recipient customer buyer client patient cashier
+    employee holder attention contact author signatory member guest applicant payee to"""
+_THING_NAMES = "product item file model brand"
 _OTHER_PARTY = re.compile(r"\b(buyer|customer|client|recipient|ship|bill|sold|payee|receiver)\b")
 _TOTAL_WORDS = re.compile(
     r"\b(total|grand total|amount due|total due|balance due|amount payable|gesamt\w*|summe|jumlah|"
@@ -135,17 +125,17 @@ def role_of(spec: FieldSpec) -> FieldRole:
 def _role_of_text(spec: FieldSpec, path: str) -> FieldRole:
     own = split_name(spec.name).split()
     words = path.split()
-    for role, vocabulary in _ROLE_WORDS[:2]:
-        if _has_word(own, vocabulary) and not (role is FieldRole.IDENTIFIER and "name" in own):
-            return role
-    for role, vocabulary in _ROLE_WORDS[2:]:
-        if _has_word(words, vocabulary):
-            return role
-    if "name" in own and not _has_word(own, "product item file model brand"):
-        labels = " ".join(spec.labels).lower().split() + split_name(spec.description).split()
-        if _has_word(labels, _ROLE_WORDS[2][1]):
-            return FieldRole.ORGANISATION
+    if _has_word(own, _ADDRESS_NAMES):
+        return FieldRole.ADDRESS
+    if _has_word(own, _IDENTIFIER_NAMES) and "name" not in own:
+        return FieldRole.IDENTIFIER
+    if _has_word(words, _ORGANISATION_NAMES):
+        return FieldRole.ORGANISATION
+    if _has_word(words, _PERSON_NAMES):
         return FieldRole.PERSON
+    if "name" in own and not _has_word(own, _THING_NAMES):
+        told = f"{' '.join(spec.labels)} {split_name(spec.description)}".lower().split()
+        return FieldRole.ORGANISATION if _has_word(told, _ORGANISATION_NAMES) else FieldRole.PERSON
     return FieldRole.TEXT if spec.kind is FieldKind.TEXT else FieldRole.STRING
 
 

@@ -85,9 +85,11 @@ class Layout:
         """Runs of rows above whose horizontal extent meets this one's, nearest first."""
         found: list[Run] = []
         for row in range(run.row - 1, max(-1, run.row - 1 - max_rows), -1):
-            for other in self.rows[row]:
-                if other.page == run.page and _x_overlap(run.box, other.box) > 0:
-                    found.append(other)
+            found += [
+                other
+                for other in self.rows[row]
+                if other.page == run.page and _x_overlap(run.box, other.box) > 0
+            ]
         return found
 
     def _vertical(self, run: Run, step: int) -> Run | None:

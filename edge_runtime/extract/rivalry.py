@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from edge_runtime.extract.candidates import Candidate
 from edge_runtime.extract.document_facts import DocumentFacts
-from edge_runtime.extract.labels import FieldTerms, match_label, terms_of
+from edge_runtime.extract.labels import FieldRole, FieldTerms, match_label, role_of, terms_of
 from edge_runtime.extract.ranking import Choice, Ranking
 from edge_runtime.extract.schema import FieldKind, FieldSpec
 
@@ -26,9 +26,16 @@ _FOREIGN_FACTOR = 0.02  # odds of a value under a rival's label
 class _Family(Enum):
     DATE = auto()
     NUMBER = auto()
+    NAME = auto()
+    ADDRESS = auto()
     TEXT = auto()
 
 
+_FAMILY_OF_ROLE = {
+    FieldRole.ORGANISATION: _Family.NAME,
+    FieldRole.PERSON: _Family.NAME,
+    FieldRole.ADDRESS: _Family.ADDRESS,
+}
 _NUMBERS = {FieldKind.AMOUNT, FieldKind.NUMBER, FieldKind.INTEGER}
 
 
@@ -37,24 +44,35 @@ def settle(
 ) -> list[tuple[FieldSpec, Ranking]]:
     """Rankings of all fields, with values moved towards the field whose label they stand by.
 
-    A field without rivals of its own kind (dates, numbers, texts) keeps its ranking.
+    A field without rivals of its own kind (dates, numbers, names, addresses, other texts) keeps
+    its ranking: a name above an address is no label of the address, even if it says "shop".
     """
-    families: dict[_Family, list[FieldSpec]] = {}
-    for spec, _ in ranked:
-        families.setdefault(_family(spec), []).append(spec)
+    families = {
+        id(member): group for group in families_of([s for s, _ in ranked]) for member in group
+    }
     settled: list[tuple[FieldSpec, Ranking]] = []
     for spec, ranking in ranked:
-        rivals = [terms_of(other) for other in families[_family(spec)] if other is not spec]
+        rivals = [terms_of(other) for other in families[id(spec)] if other is not spec]
         has_rivals = bool(rivals and ranking.choices)
         mine = _settled(facts, ranking, terms_of(spec), rivals) if has_rivals else ranking
         settled.append((spec, mine))
     return settled
 
 
+def families_of(specs: Sequence[FieldSpec]) -> list[list[FieldSpec]]:
+    """Fields that may compete for the same values, in the order of their first members."""
+    groups: dict[_Family, list[FieldSpec]] = {}
+    for spec in specs:
+        groups.setdefault(_family(spec), []).append(spec)
+    return list(groups.values())
+
+
 def _family(spec: FieldSpec) -> _Family:
     if spec.kind is FieldKind.DATE:
         return _Family.DATE
-    return _Family.NUMBER if spec.kind in _NUMBERS else _Family.TEXT
+    if spec.kind in _NUMBERS:
+        return _Family.NUMBER
+    return _FAMILY_OF_ROLE.get(role_of(spec), _Family.TEXT)
 
 
 def _settled(
@@ -63,11 +81,13 @@ def _settled(
     weights: list[float] = []
     for choice in ranking.choices:
         texts = _label_texts(facts, choice.candidate)
-        lead = _fit(texts, own) - max(_fit(texts, rival) for rival in rivals)
+        mine, theirs = _fit(texts, own), max(_fit(texts, rival) for rival in rivals)
         factor = 1.0
-        if lead > _CLEAR_LEAD and _fit(texts, own) >= _FITS:
+        if mine - theirs > _CLEAR_LEAD and mine >= _FITS:
             factor = _CLAIMED_FACTOR
-        elif lead < -_CLEAR_LEAD or _is_label(choice.candidate, (own, *rivals)):
+        elif (theirs - mine > _CLEAR_LEAD and theirs >= _FITS) or _is_label(
+            choice.candidate, (own, *rivals)
+        ):
             factor = _FOREIGN_FACTOR
         weights.append(choice.probability * factor)
     total = sum(weights)

@@ -31,7 +31,7 @@ from edge_runtime.extract.ranking import (
     scores_of,
 )
 from edge_runtime.extract.review import LOW_CONFIDENCE, ReviewRules, decide_status
-from edge_runtime.extract.rivalry import settle
+from edge_runtime.extract.rivalry import families_of, settle
 from edge_runtime.extract.schema import ExtractionSchema, FieldKind, FieldSpec
 from edge_runtime.extract.strategy import document_segment
 from edge_runtime.llm.prompt import Segment
@@ -110,11 +110,12 @@ class SelectStrategy:
             )
         undecided: list[tuple[FieldSpec, Ranking]] = []
         order = sorted(schema.fields, key=lambda spec: _CHEAPEST_FIRST.index(role_of(spec)))
-        for spec, ranking in self._ranked(facts, order):
-            if asker is not None and self._model.would_help(role_of(spec), ranking):
-                undecided.append((spec, ranking))
-            else:
-                yield self._decide(facts, spec, ranking)
+        for family in families_of(order):
+            for spec, ranking in self._ranked(facts, family):
+                if asker is not None and self._model.would_help(role_of(spec), ranking):
+                    undecided.append((spec, ranking))
+                else:
+                    yield self._decide(facts, spec, ranking)
         conventions = Conventions(facts.day_first, facts.decimal_mark)
         rules = self._rules or ReviewRules()
         for array in schema.arrays:
@@ -126,10 +127,10 @@ class SelectStrategy:
             yield self._decide(facts, spec, judged)
 
     def _ranked(
-        self, facts: DocumentFacts, order: Sequence[FieldSpec]
+        self, facts: DocumentFacts, specs: Sequence[FieldSpec]
     ) -> list[tuple[FieldSpec, Ranking]]:
         rankings: list[tuple[FieldSpec, Ranking]] = []
-        for spec in order:
+        for spec in specs:
             with current().span("extract.rank") as span:
                 ranking = self._rank(facts, spec)
                 span.note(field=spec.path, n_candidates=ranking.n_candidates)

@@ -19,7 +19,8 @@ _GLUED = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 AMOUNT_CUES: dict[str, str] = {
     "total": "total ttl totale totaal jumlah gesamt gesamtbetrag summe suma razem importe montant "
     "endbetrag gesamtsumme итого 合計 合计 总计 總計",
-    "grand": "grand nett due payable pay rounded zahlbetrag payer pagar betalen zahlen balance owed",
+    "grand": "grand nett due payable pay rounded zahlbetrag payer pagar betalen zahlen balance "
+    "owed",
     "after_rounding": "rounded aftrnd afterrounding",
     "subtotal": "subtotal sub-total sub_total zwischensumme sous-total subtotale subtotaal sstotal "
     "小計 小计",
@@ -43,14 +44,17 @@ AMOUNT_CUES: dict[str, str] = {
 }
 
 DATE_CUES: dict[str, str] = {
-    "date": "date datum fecha tarikh data dato dated datetime paivays tanggal issued rechnungsdatum "
+    "date": "date datum fecha tarikh data dato dated datetime paivays tanggal issued "
+    "rechnungsdatum "
     "dt 日期 日付",
     "due": "due expiry expires expire exp valid until fallig faellig echeance vencimiento payable "
     "scadenza verfall best",
-    "other_event": "delivery ship shipped shipping print printed birth dob order ordered period from "
+    "other_event": "delivery ship shipped shipping print printed birth dob order ordered period "
+    "from "
     "to departure arrival liefer lieferdatum livraison since effective joined promotion starting "
     "member contest",
-    "document": "invoice receipt bill rechnung facture factura fattura invois resit statement sales "
+    "document": "invoice receipt bill rechnung facture factura fattura invois resit statement "
+    "sales "
     "inv document doc trans transaction",
     "time": "time am pm uhr heure hora masa",
 }
