@@ -56,7 +56,33 @@ def settle(
         has_rivals = bool(rivals and ranking.choices)
         mine = _settled(facts, ranking, terms_of(spec), rivals) if has_rivals else ranking
         settled.append((spec, mine))
-    return settled
+    return _without_sharing(settled)
+
+
+def _without_sharing(
+    settled: list[tuple[FieldSpec, Ranking]],
+) -> list[tuple[FieldSpec, Ranking]]:
+    """One place on the page answers one field: the less certain of two looks elsewhere."""
+    owner: dict[tuple[tuple[int, int, int], ...], int] = {}
+    result = list(settled)
+    order = sorted(range(len(result)), key=lambda i: -_lead_probability(result[i][1]))
+    for i in order:
+        spec, ranking = result[i]
+        while ranking.choices:
+            place = _place(ranking.choices[0].candidate)
+            if owner.setdefault(place, i) == i:
+                break
+            ranking = replace(ranking, choices=ranking.choices[1:])
+        result[i] = (spec, ranking)
+    return result
+
+
+def _lead_probability(ranking: Ranking) -> float:
+    return ranking.choices[0].probability if ranking.choices else 0.0
+
+
+def _place(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
+    return tuple((piece.run.index, piece.start, piece.end) for piece in candidate.pieces)
 
 
 def families_of(specs: Sequence[FieldSpec]) -> list[list[FieldSpec]]:

@@ -41,6 +41,9 @@ from edge_runtime.values import Document, FieldStatus, FieldValue, Line
 NO_CANDIDATE = "no_candidate"
 NOT_TRAINED = "role_without_weights"
 
+_LEAST_CONFIDENCE = 0.25
+"""Below it a value is more likely to mislead than to help, and the field is missing."""
+
 _CHEAPEST_FIRST = (
     FieldRole.DATE,
     FieldRole.TOTAL,
@@ -151,7 +154,7 @@ class SelectStrategy:
         if not ranking.choices:
             return _missing(spec, 0.0, NO_CANDIDATE)
         confidence = self._model.confidence(entry, ranking)
-        if confidence < entry.keep_confidence:
+        if confidence < max(entry.keep_confidence, _LEAST_CONFIDENCE):
             return _missing(spec, confidence, LOW_CONFIDENCE)
         return self._field(facts, spec, entry, ranking.choices[0], confidence)
 

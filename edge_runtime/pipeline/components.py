@@ -12,7 +12,7 @@ from edge_runtime.errors import ModelNotFound
 from edge_runtime.models.resolving import ResolvedModel
 from edge_runtime.models.store import resolve
 from edge_runtime.ocr.load_options import LoadOptions, PageSelection
-from edge_runtime.pipeline.options import DEFAULT_ORIENTATION, PipelineOptions
+from edge_runtime.pipeline.options import DEFAULT_LLM, DEFAULT_ORIENTATION, PipelineOptions
 from edge_runtime.values import ModelUse
 
 if TYPE_CHECKING:
@@ -232,5 +232,10 @@ def _is_large(options: PipelineOptions) -> bool:
         return False
     from edge_runtime.models.gguf import read_gguf_header
 
-    resolved = resolve(options.model, role="llm", variant=options.variant)
+    try:
+        resolved = resolve(options.model, role="llm", variant=options.variant)
+    except ModelNotFound:
+        if options.model != DEFAULT_LLM:
+            raise
+        return False  # the default model is a small one, here or not
     return read_gguf_header(resolved.path).n_parameters >= _SELECT_BELOW_PARAMETERS

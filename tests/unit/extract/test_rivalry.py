@@ -61,3 +61,9 @@ def test_the_only_date_under_a_rivals_label_is_never_ok() -> None:
     got = fields([[(20, "Acme Trading Ltd")], [(20, "Order date"), (300, "2026-05-02")]])
     assert got["order date"].value == "2026-05-02"
     assert got["delivery date"].status is not FieldStatus.OK
+
+
+def test_one_place_answers_one_field() -> None:
+    got = fields([[(20, "Acme Trading Ltd")], [(20, "Dated"), (300, "2026-05-02")]])
+    shown = [f for f in (got["order date"], got["delivery date"]) if f.value is not None]
+    assert len(shown) <= 1
