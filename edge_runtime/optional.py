@@ -13,21 +13,19 @@ from edge_runtime.errors import MissingDependency
 _SILENT = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
-def require(module: str, *, extra: str | None = None, package: str | None = None) -> ModuleType:
+def require(module: str, *, package: str | None = None) -> ModuleType:
     """Import `module` or raise `MissingDependency` naming the pip command.
 
     Args:
         module: Dotted module name.
-        extra: The edge-runtime extra that brings it.
-        package: The PyPI name, when there is no extra for it.
+        package: The PyPI name where it is another than the module's.
     """
     os.environ.update(_SILENT)
     try:
         return importlib.import_module(module)
     except ImportError as err:
-        what = f"'edge-runtime[{extra}]'" if extra else (package or module)
         raise MissingDependency(
             f"The package {module!r} cannot be imported: {err}",
-            hint=f"pip install {what}",
+            hint=f"pip install {package or module}",
             details={"module": module},
         ) from err

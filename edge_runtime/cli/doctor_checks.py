@@ -196,15 +196,15 @@ def check_models() -> Iterator[Check]:
 def check_extras() -> Iterator[Check]:
     """Optional parts."""
     extras = (
-        ("paddle", "paddleocr", "the second text recognition engine"),
-        ("heic", "pillow_heif", "HEIC pictures of phones"),
+        ("paddleocr", "paddleocr", "the second text recognition engine"),
+        ("pillow-heif", "pillow_heif", "HEIC pictures of phones"),
     )
-    for extra, module, what in extras:
+    for package, module, what in extras:
         if importlib.util.find_spec(module) is not None:
-            yield Check(f"extra {extra}", State.OK, what)
+            yield Check(f"extra {package}", State.OK, what)
         else:
-            fix = f"pip install 'edge-runtime[{extra}]'"
-            yield Check(f"extra {extra}", State.NOTE, f"not installed: {what}", fix)
+            fix = f"pip install {package}"
+            yield Check(f"extra {package}", State.NOTE, f"not installed: {what}", fix)
 
 
 def check_prefix_store() -> Check:

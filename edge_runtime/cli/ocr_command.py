@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from edge_runtime.cli.output.formats import Format
     from edge_runtime.errors import EdgeRuntimeError
     from edge_runtime.pipeline import Pipeline, PipelineOptions
+    from edge_runtime.values import RunResult
 
 
 def add_parser(subparsers: Any) -> None:
@@ -178,6 +179,7 @@ def _read_all(
     )
     n_failed = 0
     code = 0
+    said: set[str] = set()
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(progress.clear)
         progress.note("loading models")
@@ -198,6 +200,8 @@ def _read_all(
                 code = err.exit_code
             progress.done(outcome)
             sink.put(document.label, outcome.result)
+            if not args.quiet:
+                _tell_degraded(outcome.result, said)
             if outcome.is_failed:
                 n_failed += 1
                 code = outcome.exit_code
@@ -210,6 +214,14 @@ def _read_all(
     if n_failed:
         sys.stderr.write(f"{n_failed} of {len(documents)} documents failed\n")
     return 1 if n_failed else 0
+
+
+def _tell_degraded(result: RunResult, said: set[str]) -> None:
+    """What was done less well, once per reason: not every format has a place for it."""
+    for reason in result.degraded:
+        if reason not in said:
+            said.add(reason)
+            sys.stderr.write(f"degraded: {reason}\n")
 
 
 def _shows_results(args: argparse.Namespace) -> bool:

@@ -84,7 +84,7 @@ def load_heif_pages(file: IO[bytes], options: LoadOptions, *, name: str) -> Iter
         InputTooLarge: beyond the bounds of `options`.
         UsageError: `options.pages` matches nothing.
     """
-    heif: Any = require("pillow_heif", extra="heic")
+    heif: Any = require("pillow_heif", package="pillow-heif")
     if not options.wants(0):
         raise no_such_pages(options.pages, 1)
     with trace.current().span("ocr.load", page=0):

@@ -178,7 +178,7 @@ class _PaddleReader:
         except (TypeError, ValueError) as err:
             raise StageError(
                 "PaddleOCR's recogniser answered in a form this version does not know.",
-                hint="pip install 'edge-runtime[paddle]'",
+                hint="pip install 'paddleocr>=3.7,<4'",
                 stage="ocr",
             ) from err
         places = [step for word in steps for step in word]
@@ -196,7 +196,7 @@ def _import_paddleocr() -> Any:
     # Both are read when the package is imported: no look-ups in the network, no files at home.
     os.environ.setdefault("PADDLE_PDX_DISABLE_MODEL_SOURCE_CHECK", "True")
     os.environ.setdefault("PADDLE_PDX_CACHE_HOME", str(resources.cache_dir() / "paddlex"))
-    return require("paddleocr", extra="paddle")
+    return require("paddleocr")
 
 
 def _open(kind: Any, name: str, folder: Path, n_threads: int) -> Any:

@@ -133,7 +133,7 @@ def test_heic_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     with pytest.raises(MissingDependency) as caught:
         list(load_pages(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(64)))
-    assert caught.value.hint == "pip install 'edge-runtime[heic]'"
+    assert caught.value.hint == "pip install pillow-heif"
 
 
 def test_heic_with_the_extra() -> None:
