@@ -43,6 +43,12 @@ def load_schema(ref: str | Path | Mapping[str, Any] | type) -> ExtractionSchema:
         return _from_class(ref)
     if isinstance(ref, Path):
         return _from_file(ref)
+    given: Any = ref
+    if not isinstance(given, str):
+        raise SchemaError(
+            f"A {type(given).__name__} is not a schema",
+            hint="a preset, a path, JSON text, a dictionary or a pydantic class",
+        )
     return _from_text(ref.strip())
 
 

@@ -26,7 +26,7 @@ EXTENSIONS = frozenset({
 })
 # fmt: on
 HEAD_BYTES = 2048
-PIPE_WAIT_S = 30.0
+PIPE_WAIT_S = 10.0
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _HEIF_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"}

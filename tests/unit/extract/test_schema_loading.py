@@ -334,3 +334,9 @@ def test_every_refusal_has_a_hint(ref: str) -> None:
     with pytest.raises(SchemaError) as caught:
         load_schema(ref)
     assert caught.value.hint
+
+
+def test_something_that_is_no_schema_at_all_is_refused() -> None:
+    nonsense: Any = 5
+    with pytest.raises(SchemaError, match="int is not a schema"):
+        load_schema(nonsense)

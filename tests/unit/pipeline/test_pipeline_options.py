@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from edge_runtime.errors import ConfigError
+from edge_runtime.errors import ConfigError, UsageError
 from edge_runtime.extract.review import ReviewRules
 from edge_runtime.pipeline import PipelineOptions
 
@@ -55,3 +56,22 @@ def test_every_key_of_a_recipe_arrives(tmp_path: Path) -> None:
 def test_unknown_recipe_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="no-such"):
         PipelineOptions.from_recipe("no-such")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_threads": 0},
+        {"n_ctx": -1},
+        {"deadline_s": 0.0},
+        {"deadline_s": float("nan")},
+        {"min_confidence": 7.0},
+        {"variant": "fast"},
+    ],
+)
+def test_meaningless_settings_are_refused_before_anything_is_loaded(
+    settings: dict[str, Any],
+) -> None:
+    with pytest.raises(UsageError, match=next(iter(settings))) as caught:
+        PipelineOptions(**settings)
+    assert caught.value.hint
