@@ -106,4 +106,5 @@ def _build(engine: Engine) -> llguidance.LLTokenizer:
         llguidance.TokenizerWrapper(_Vocabulary(engine)),
         n_vocab=engine.capabilities.n_vocab,
         eos_token=list(eos),
+        slices=llguidance.LLTokenizer.json_slices(),
     )
