@@ -25,6 +25,7 @@ from edge_runtime.llm.llama_cpp_context import ContextShape, NativeContext
 from edge_runtime.llm.llama_cpp_model import NativeModel
 from edge_runtime.llm.llama_cpp_options import (
     DEFAULT_N_CTX,
+    MIN_N_CTX,
     CacheShape,
     LlamaOptions,
     check_cache_types,
@@ -269,7 +270,7 @@ class LlamaCppEngine:
         head_dim = self._header.head_dim or model.count("n_embd") // max(1, n_head)
         check_cache_types(options, CacheShape(1, 1, head_dim))
         return Capabilities(
-            n_ctx=options.n_ctx or min(DEFAULT_N_CTX, n_ctx_train),
+            n_ctx=options.n_ctx or max(MIN_N_CTX, min(DEFAULT_N_CTX, n_ctx_train)),
             n_ctx_train=n_ctx_train,
             n_vocab=model.n_vocab,
             n_layers=model.count("n_layer"),

@@ -22,6 +22,8 @@ KV_TYPES: dict[str, tuple[int, int, int]] = {
     "iq4_nl": (20, 18, 32),
 }
 DEFAULT_N_CTX = 4096
+# llama.cpp rounds contexts up to this anyway, and its assertions abort the process on tiny ones.
+MIN_N_CTX = 256
 # Beyond this share of the free memory a new cache would push others out.
 _MEMORY_SHARE = 0.9
 
@@ -69,6 +71,11 @@ class LlamaOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name}={value} must be at least 1")
+        if self.n_ctx is not None and self.n_ctx < MIN_N_CTX:
+            raise UsageError(
+                f"n_ctx={self.n_ctx} is too short for a prompt and an answer",
+                hint=f"at least {MIN_N_CTX}",
+            )
         if not 1 <= self.n_seq_max <= 128:
             raise UsageError(f"n_seq_max={self.n_seq_max} is not within 1..128")
 

@@ -75,7 +75,7 @@ class DocumentRun:
             language.session,
             language.compiler,
             prefix=self._parts.prefix(),
-            max_tokens=language.session.n_ctx - _ANSWER_ROOM_TOKENS,
+            max_tokens=language.session.n_ctx - _answer_room(language.session.n_ctx),
             recorder=self._state.recorder,
         )
         feeder.start()
@@ -173,7 +173,8 @@ class DocumentRun:
         lines = [line for _, page_lines in self._pages for line in page_lines]
         costs = [len(compiler.text_tokens(segment.text)) for segment in self._segments]
         n_prefix = len(compiler.open_tokens(self._parts.prefix()))
-        room = language.session.n_ctx - _ANSWER_ROOM_TOKENS - n_prefix
+        n_ctx = language.session.n_ctx
+        room = n_ctx - _answer_room(n_ctx) - n_prefix
         labels = [label.casefold() for f in schema.fields for label in f.labels] if schema else []
         kept = fitting_lines(lines, costs, budget=max(0, room), labels=labels)
         self._segments = [self._segments[i] for i in kept]
@@ -210,6 +211,11 @@ class DocumentRun:
             degraded=tuple(state.degraded),
             schema_name=None if schema is None else schema.name,
         )
+
+
+def _answer_room(n_ctx: int) -> int:
+    """Tokens kept free behind the document; a short context is shared fairly."""
+    return min(_ANSWER_ROOM_TOKENS, n_ctx // 2)
 
 
 def source_name(source: Any) -> str:

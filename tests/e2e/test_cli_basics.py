@@ -191,3 +191,11 @@ def test_full_disk_is_a_clear_error() -> None:
     assert done.returncode == 4
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_error(redirect: str) -> None:
+    command = f"exec {sys.executable} -m edge_runtime schema list {redirect}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, cwd=ROOT)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr

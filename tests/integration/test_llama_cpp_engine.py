@@ -429,3 +429,27 @@ def test_the_thread_pool_spins_briefly_unless_the_user_said_otherwise() -> None:
     assert in_child(code, "OMP_WAIT_POLICY=active").stdout.split() == ["active", "None"]
     chosen = in_child(code, "OMP_WAIT_POLICY=PASSIVE", "GOMP_SPINCOUNT=5")
     assert chosen.stdout.split() == ["PASSIVE", "5"]
+
+
+def test_a_tiny_context_is_refused_before_native_code_aborts(tiny: Path) -> None:
+    code = """
+        import sys
+        from edge_runtime.errors import UsageError
+        from edge_runtime.llm.engine import SessionOptions
+        from edge_runtime.llm.llama_cpp_engine import LlamaCppEngine
+        from edge_runtime.llm.llama_cpp_options import LlamaOptions
+        refused = 0
+        for n_ctx in (1, 2, 17, 255):
+            try:
+                LlamaOptions(n_ctx=n_ctx)
+            except UsageError:
+                refused += 1
+            with LlamaCppEngine.load(sys.argv[1]) as engine:
+                try:
+                    engine.open_session(SessionOptions(n_ctx=n_ctx))
+                except UsageError:
+                    refused += 1
+        print(refused)
+    """
+    done = in_child(code, str(tiny))
+    assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr[-500:]
