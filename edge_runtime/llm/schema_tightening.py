@@ -5,6 +5,7 @@ Every value under the tightened schema is also valid under the original one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,11 @@ _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _SINGLES = ("items", "additionalProperties")
 _COMBINERS = frozenset({*_ALTERNATIVES, "$ref"})
 _OBJECT_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties"})
+_SPAN_KEYWORDS = frozenset({"type", "pattern", "minLength", "maxLength"})
+_SPAN_NAME = "edge-runtime-span-"
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+)
 _OPEN_REPETITION = re.compile(r"[*+]|,\}")
 # No known format, such as a date with a time zone, is cut short by this.
 _LEAST_FORMAT_CHARS = 64
@@ -51,7 +57,13 @@ def tighten(
     Raises:
         SchemaError: with `spans`, for a place where any value at all could stand.
     """
-    return _Tightener(limits, spans, _combined_places(root)).visit(root, "", combined=False)
+    tightener = _Tightener(limits, spans, _combined_places(root))
+    tightened = tightener.visit(root, "", combined=False)
+    if tightener.shared:
+        definitions = tightened.get("$defs")
+        own = definitions if isinstance(definitions, dict) else {}
+        tightened["$defs"] = {**own, **dict(tightener.shared.values())}
+    return tightened
 
 
 def walk(node: Any, pointer: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -86,6 +98,10 @@ class _Tightener:
     limits: JsonLimits
     spans: DocumentSpans | None
     combined: frozenset[str] = field(default_factory=frozenset[str])
+    # Spans are large; equal ones are compiled once, as definitions that strings refer to.
+    shared: dict[str, tuple[str, dict[str, Any]]] = field(
+        default_factory=dict[str, tuple[str, dict[str, Any]]]
+    )
 
     def visit(self, node: Mapping[str, Any], pointer: str, *, combined: bool) -> dict[str, Any]:
         """The tightened copy of one schema; `combined` when others apply to the same value."""
@@ -98,8 +114,10 @@ class _Tightener:
         types = _types(out)
         if not types and not _COMBINERS & out.keys():
             self._refuse_anything(pointer, node)
-        if "string" in types:
-            self._bound_string(out, node)
+        if "string" in types and self._bound_string(out, node):
+            reference = self._share(out)
+            if reference is not None:
+                return reference
         if types & {"number", "integer"}:
             self._bound_number(out, types)
         if "array" in types:
@@ -138,15 +156,27 @@ class _Tightener:
             reason = "a value of any type cannot be limited to the words of the document"
             raise fault(pointer, None, reason)
 
-    def _bound_string(self, out: dict[str, Any], node: Mapping[str, Any]) -> None:
+    def _bound_string(self, out: dict[str, Any], node: Mapping[str, Any]) -> bool:
+        """Bound a string; whether it became a span."""
         shaped = "pattern" in out or "format" in out
         if self.spans is not None and not shaped and node.get("x-span") is not False:
             out["pattern"] = self.spans.pattern(multiline=bool(node.get("x-multiline")))
-        elif self.limits.max_string_chars is not None and "maxLength" not in out:
+            return True
+        if self.limits.max_string_chars is not None and "maxLength" not in out:
             least = max(_count(out, "minLength"), _LEAST_FORMAT_CHARS if "format" in out else 0)
             # A pattern without open repetition bounds itself.
             if _OPEN_REPETITION.search(str(out.get("pattern", ".*"))):
                 out["maxLength"] = max(self.limits.max_string_chars, least)
+        return False
+
+    def _share(self, out: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A reference to the one definition of this span, or None when it is more than a span."""
+        node = {key: value for key, value in out.items() if key not in _ANNOTATIONS}
+        if not node.keys() <= _SPAN_KEYWORDS or not _types(node) <= {"string", "null"}:
+            return None
+        content = json.dumps(node, sort_keys=True)
+        name, _ = self.shared.setdefault(content, (f"{_SPAN_NAME}{len(self.shared)}", node))
+        return {"$ref": f"#/$defs/{name}"}
 
     def _bound_number(self, out: dict[str, Any], types: set[str]) -> None:
         if self.limits.max_digits is not None:

@@ -510,3 +510,31 @@ def test_a_tokenizer_that_adds_spaces_still_spells_the_grammar():
     spaced = Spaced()
     constraint = compiled(spaced, NAME)
     assert spaced.detokenize(constraint.forced()) == b'{"name":"'
+
+
+def test_a_string_alone_can_be_a_span(engine):
+    constraint = compiled(engine, {"type": "string", "title": "Total"}, spans=SPANS)
+    assert accepts(constraint, '"TOTAL 60.30"')
+    assert not accepts(constraint, '"TAX"')
+
+
+def test_spans_of_different_kinds_are_kept_apart(engine):
+    schema = record(
+        a={"type": "string", "maxLength": 4, "description": "short"},
+        b={"type": ["string", "null"]},
+        c={"type": "string", "x-multiline": True},
+        d={"type": ["string", "integer"]},
+    )
+    constraint = compiled(engine, schema, spans=SPANS)
+    assert accepts(constraint, '{"a":"ACME","b":null,"c":"KAJANG TOTAL","d":7}')
+    assert accepts(constraint, '{"a":"(M)","b":"TOTAL","c":"TOTAL","d":"TOTAL"}')
+    assert not accepts(constraint, '{"a":"TOTAL","b":null,"c":"TOTAL","d":7}')
+    assert not accepts(constraint, '{"a":"ACME","b":"KAJANG TOTAL","c":"TOTAL","d":7}')
+    assert not accepts(constraint, '{"a":"ACME","b":null,"c":null,"d":7}')
+
+
+def test_a_problem_beside_spans_is_still_located(engine):
+    schema = record(a={"type": "string"}, b={"type": "string", "not": {}})
+    with pytest.raises(SchemaError) as caught:
+        compiled(engine, schema, spans=SPANS)
+    assert caught.value.details == {"pointer": "/properties/b", "keyword": "not"}
