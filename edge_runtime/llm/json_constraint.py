@@ -53,9 +53,10 @@ class JsonConstraint:
             SchemaError: when the schema cannot be honoured exactly.
             CapabilityError: when the engine cannot be constrained.
         """
-        grammar = schema_grammar(schema, limits=limits, spans=spans)
+        grammar = schema_grammar(schema, limits=limits, spans=spans, check=False)
         matcher = llguidance.LLMatcher(grammar_vocabulary(engine), grammar, log_level=0)
         if matcher.is_error():
+            schema_grammar(schema, limits=limits, spans=spans)
             raise SchemaError(f"The schema is too complex to follow: {matcher.get_error()}")
         return cls(engine, matcher)
 

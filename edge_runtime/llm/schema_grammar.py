@@ -26,12 +26,16 @@ def schema_grammar(
     *,
     limits: JsonLimits = DEFAULT_LIMITS,
     spans: DocumentSpans | None = None,
+    check: bool = True,
 ) -> str:
     """The grammar of the compact JSON texts that are valid under the tightened schema.
 
     With `spans`, strings without `pattern`, `format`, `enum` or `const` are spans of the document,
     and so are the names in open maps; `"x-span": false` exempts a string, `"x-multiline": true`
     lets it run over several lines.
+
+    With `check=False` it is left to the caller to notice that the grammar does not compile;
+    compiling is most of the work.
 
     Raises:
         SchemaError: when the schema cannot be honoured exactly; `details` has `pointer` and
@@ -42,22 +46,26 @@ def schema_grammar(
             raise fault("", None, "`false` allows no answer at all")
         schema = {}
     try:
-        grammar, problem = _compile(tighten(schema, limits, spans))
+        grammar = _grammar(tighten(schema, limits, spans))
     except (TypeError, ValueError) as err:
         raise fault("", None, f"it is not JSON: {err}") from err
     except RecursionError as err:
         raise fault("", None, "it is nested too deeply") from err
+    problem = _problem(grammar) if check else None
     if problem is not None:
         raise _located(schema, problem)
     return grammar
 
 
-def _compile(schema: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The grammar, and what is wrong with it."""
+def _grammar(schema: Mapping[str, Any]) -> str:
     text = json.dumps({**schema, "x-guidance": _COMPACT}, ensure_ascii=False)
-    grammar = llguidance.LLMatcher.grammar_from_json_schema(text)
+    return llguidance.LLMatcher.grammar_from_json_schema(text)
+
+
+def _problem(grammar: str) -> str | None:
+    """Why a grammar does not compile."""
     is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(grammar)
-    return grammar, "; ".join(messages) if is_error else None
+    return "; ".join(messages) if is_error else None
 
 
 def _located(root: Mapping[str, Any], problem: str) -> SchemaError:
@@ -78,7 +86,7 @@ def _compile_alone(root: Mapping[str, Any], node: Mapping[str, Any]) -> str | No
     """What is wrong with one schema of `root` taken alone, references leading into `root`."""
     # A reference to another document spoils even schemas that do not use it, so `root` has none.
     whole = _moved(root, keep_foreign=False)
-    return _compile({**_moved(node, keep_foreign=True), "$defs": {"root": whole}})[1]
+    return _problem(_grammar({**_moved(node, keep_foreign=True), "$defs": {"root": whole}}))
 
 
 def _moved(value: Any, *, keep_foreign: bool) -> Any:
