@@ -27,10 +27,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.score_fields import normalised_equal
-
 from edge_runtime import Pipeline, PipelineOptions
 from tools.eval_documents import SCHEMAS, as_rows, quantile, rows_of
+from tools.score_fields import normalised_equal
 
 INSTRUCTION = (
     "Extract the fields of this receipt as JSON. Use null for a field that is not there.\n\n"

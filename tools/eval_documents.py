@@ -24,11 +24,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.score_fields import exact_equal, normalised_equal
-
 from edge_runtime import Pipeline, PipelineOptions, RunResult
 from edge_runtime.errors import EdgeRuntimeError
 from edge_runtime.values import Box, FieldStatus, FieldValue
+from tools.score_fields import exact_equal, normalised_equal
 
 SCHEMAS = {"receipts": "receipt"}
 

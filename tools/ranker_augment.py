@@ -6,47 +6,27 @@ like in many countries rather than who the merchants of the training documents a
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-_NAMES = (
-    "Northern Sunrise Maple Harbour Golden Silver Blue Green Red Lion Eagle Dragon Star Ocean River "
-    "Mountain Valley Oak Pine Cedar Royal Prime Global United First Central Metro City Royal Apex "
-    "Alpha Delta Omega Nova Terra Luna Sol Vista Bella Casa Schmidt Müller Weber Fischer Keller "
-    "Dubois Martin Leroy Garcia Lopez Rossi Bianchi Silva Costa Jansen Nielsen Larsen Novak Kowalski "
-    "Tan Lim Wong Lee Chong Ng Ahmad Ismail Kumar Singh Patel Sharma Nguyen Tran Kim Park Sato Suzuki "
-    "Baker Miller Cooper Johnson Brown Taylor Wilson Clark Evans Harris Aik Seng Huat Hin Kee Yong "
-    "Fatt Sin Mei Wah Happy Lucky Fresh Fast Easy Smart Super Mega Mini Best Top Pro Max Jaya Maju "
-    "Indah Murni Setia Bintang Delima Kencana Sentosa"
-).split()
-_TRADES = (
-    "Trading Restaurant Cafe Hardware Stationery Bakery Pharmacy Electrical Motors Machinery Foods "
-    "Supplies Services Marketing Holdings Enterprise Industries Engineering Construction Consulting "
-    "Solutions Systems Technologies Logistics Travel Fashion Books Furniture Mart Supermarket Store "
-    "Shop Kitchen Bistro Grill Pizza Coffee Clinic Optical Florist Jewellery Toys Sports Pets Seafood "
-    "Handel Bau Technik Verlag Metzgerei Boulangerie Librairie Garage Tienda Panaderia Farmacia "
-    "Ristorante Gelateria Papeleria Bäckerei Kedai Restoran Pasaraya Perniagaan Farmasi"
-).split()
-_FORMS = (
-    "SDN BHD", "SDN. BHD.", "S/B", "Bhd", "PLT", "Pte Ltd", "Pty Ltd", "Ltd", "Ltd.", "Limited", "LLC",
-    "Inc.", "Inc", "Corp.", "Co.", "GmbH", "AG", "GmbH & Co. KG", "e.K.", "S.A.", "SARL", "SAS", "S.L.",
-    "SpA", "S.r.l.", "B.V.", "NV", "AB", "A/S", "Oy", "Sp. z o.o.", "Pvt Ltd", "PLC", "LLP", "(M) SDN BHD",
-)  # fmt: skip
-_TOWNS = (
-    "Springfield Riverton Lakewood Fairview Ashford Kingsbridge Neustadt Altdorf Rosenheim Freiburg "
-    "Beaumont Clermont Villeneuve Saint-Martin Alcala Montoya Valverde Rovigo Ferrara Oldenzaal "
-    "Petaling Klang Ipoh Melaka Seremban Kuching Taiping Muar Kajang Pune Jaipur Surat Odense Viborg "
-    "Lund Umea Turku Gdynia Lublin Brno Graz Linz Thun"
-).split()
-_STATES = "CA NY TX WA FL IL OH Selangor Johor Perak Penang Bayern Hessen NSW VIC QLD ON BC".split()
-_COUNTRIES = (
-    "Malaysia Germany France Spain Italy USA UK Singapore India Austria Canada Australia".split()
+from tools.ranker_words import (
+    COUNTRIES,
+    FORMS,
+    HEADER_NOTES,
+    ISSUE_LABELS,
+    MONTHS,
+    NAMES,
+    STATES,
+    TOWNS,
+    TRADES,
 )
-_CONFUSIONS = {
-    "O": "0", "0": "O", "I": "1", "1": "I", "l": "1", "S": "5", "5": "S", "B": "8", "8": "B", "E": "F",
-    "C": "G", "U": "J", "T": "I", "N": "H", "D": "O", ".": ",", ",": ".", "i": "l", "e": "c", "a": "o",
-}  # fmt: skip
+
+_CONFUSIONS = dict(
+    pair for pair in ("O0", "0O", "I1", "1I", "l1", "S5", "5S", "B8", "8B", "EF", "CG", "UJ", "TI",
+                      "NH", "DO", ".,", ",.", "il", "ec", "ao")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,13 +47,13 @@ class Row:
 
 def made_up_name(rng: random.Random) -> list[str]:
     """A company name, on one line or two."""
-    words = rng.sample(_NAMES, rng.choice((1, 1, 2, 2, 3)))
+    words = rng.sample(NAMES, rng.choice((1, 1, 2, 2, 3)))
     if rng.random() < 0.7:
-        words.append(rng.choice(_TRADES))
+        words.append(rng.choice(TRADES))
     if rng.random() < 0.2:
         words.insert(rng.randrange(len(words) + 1), rng.choice(("&", "and")))
         words = [w for i, w in enumerate(words) if not (i in (0, len(words) - 1) and w in "&and")]
-    form = rng.choice(_FORMS) if rng.random() < 0.6 else ""
+    form = rng.choice(FORMS) if rng.random() < 0.6 else ""
     style = rng.random()
     text = " ".join(words)
     text = text.upper() if style < 0.6 else text
@@ -89,63 +69,93 @@ def made_up_name(rng: random.Random) -> list[str]:
 def name_without_code(lines: Sequence[str]) -> str:
     """The name that `made_up_name` printed, without its registration number."""
     kept = [line.split(" (" if not line.startswith("(") else "(")[0] for line in lines]
-    text = " ".join(line for line in kept if line)
-    return text
+    return " ".join(line for line in kept if line)
+
+
+def _american(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    street = rng.choice(("Street", "St.", "Avenue", "Ave", "Road", "Blvd", "Lane", "Drive"))
+    lines = [f"{n} {name} {street}", f"{town}, {rng.choice(STATES[:7])} {_digits(rng, 5)}"]
+    if rng.random() < 0.3:
+        lines.insert(1, rng.choice((f"Suite {n}", f"Floor {n % 30}", f"Unit {n}B")))
+    return lines
+
+
+def _british(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    code = f"{town[:2].upper()}{n % 20} {n % 9}{rng.choice('AB')}N"
+    return [f"{n} {name} Road", town, code]
+
+
+def _german(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    forms = (f"{name}straße {n}", f"{name}str. {n}", f"Am {name}platz {n}", f"{name} Weg {n}")
+    return [rng.choice(forms), f"{_digits(rng, 5)} {town}"]
+
+
+def _french(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    return [f"{n}, rue {name}", f"{_digits(rng, 5)} {town}"]
+
+
+def _spanish(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    return [f"Calle {name} {n}", f"{_digits(rng, 5)} {town}"]
+
+
+def _italian(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    return [f"Via {name} {n}", f"{_digits(rng, 5)} {town} ({town[:2].upper()})"]
+
+
+def _dutch(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    return [f"{name}straat {n}", f"{_digits(rng, 4)} {town[:2].upper()} {town}"]
+
+
+def _indian(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    return [f"Plot {n}, {name} Nagar", f"{rng.choice(NAMES)} Road", f"{town} - {_digits(rng, 6)}"]
+
+
+def _malay(rng: random.Random, n: int, name: str, town: str) -> list[str]:
+    streets = (f"No.{n}, Jalan {name} {n % 20}/{n % 9},", f"Lot {n}, Jalan {name},")
+    areas = (
+        f"Taman {rng.choice(NAMES)},",
+        f"Bandar Baru {name},",
+        f"Seksyen {n % 30},",
+        f"Kawasan Perindustrian {name},",
+    )
+    state = f"{rng.choice(STATES[7:11])}{rng.choice(('.', '', ','))}"
+    lines = [
+        rng.choice((*streets, f"{n}, Lorong {name} {n % 9}")),
+        rng.choice(areas),
+        f"{_digits(rng, 5)} {town}, {state}",
+    ]
+    if rng.random() < 0.3:
+        return [lines[0], f"{lines[1]} {lines[2]}"]
+    if rng.random() < 0.2:
+        return [f"{name} Mall, Level {n % 5},", *lines]
+    return lines
+
+
+def _digits(rng: random.Random, n: int) -> str:
+    return str(rng.randrange(10 ** (n - 1), 10**n))
+
+
+_COUNTRY_FORMS = (
+    _american,
+    _british,
+    _german,
+    _french,
+    _spanish,
+    _italian,
+    _dutch,
+    _indian,
+    _malay,
+    _malay,
+)
 
 
 def _street(rng: random.Random) -> list[str]:
-    n, name, town = rng.randrange(1, 300), rng.choice(_NAMES), rng.choice(_TOWNS)
-    code5, code4 = rng.randrange(10000, 99999), rng.randrange(1000, 9999)
-    kind = rng.randrange(9)
-    if kind == 0:
-        street = rng.choice(("Street", "St.", "Avenue", "Ave", "Road", "Blvd", "Lane", "Drive"))
-        lines = [f"{n} {name} {street}", f"{town}, {rng.choice(_STATES[:7])} {code5}"]
-        if rng.random() < 0.3:
-            lines.insert(1, rng.choice((f"Suite {n}", f"Floor {n % 30}", f"Unit {n}B")))
-    elif kind == 1:
-        lines = [f"{n} {name} Road", town, f"{town[:2].upper()}{n % 20} {n % 9}{rng.choice('AB')}N"]
-    elif kind == 2:
-        street = rng.choice(
-            (f"{name}straße {n}", f"{name}str. {n}", f"Am {name}platz {n}", f"{name} Weg {n}")
-        )
-        lines = [street, f"{code5} {town}"]
-    elif kind == 3:
-        lines = [f"{n}, rue {name}", f"{code5} {town}"]
-    elif kind == 4:
-        lines = [f"Calle {name} {n}", f"{code5} {town}"]
-    elif kind == 5:
-        lines = [f"Via {name} {n}", f"{code5} {town} ({town[:2].upper()})"]
-    elif kind == 6:
-        lines = [f"{name}straat {n}", f"{code4} {town[:2].upper()} {town}"]
-    elif kind == 7:
-        lines = [f"Plot {n}, {name} Nagar", f"{rng.choice(_NAMES)} Road", f"{town} - {code5}0"]
-    else:
-        lines = [
-            rng.choice(
-                (
-                    f"No.{n}, Jalan {name} {n % 20}/{n % 9},",
-                    f"Lot {n}, Jalan {name},",
-                    f"{n}, Lorong {name} {n % 9}",
-                )
-            ),
-            rng.choice(
-                (
-                    f"Taman {rng.choice(_NAMES)},",
-                    f"Bandar Baru {name},",
-                    f"Seksyen {n % 30},",
-                    f"Kawasan Perindustrian {name},",
-                )
-            ),
-            f"{code5} {town}, {rng.choice(_STATES[7:11])}{rng.choice(('.', '', ','))}",
-        ]
-        if rng.random() < 0.3:
-            lines = [lines[0], f"{lines[1]} {lines[2]}"]
-        elif rng.random() < 0.2:
-            lines.insert(0, f"{name} Mall, Level {n % 5},")
+    form = rng.choice(_COUNTRY_FORMS)
+    lines = form(rng, rng.randrange(1, 300), rng.choice(NAMES), rng.choice(TOWNS))
     if rng.random() < 0.2:
-        lines[-1] = f"{lines[-1].rstrip(',.')}, {rng.choice(_COUNTRIES)}"
+        lines[-1] = f"{lines[-1].rstrip(',.')}, {rng.choice(COUNTRIES)}"
     elif rng.random() < 0.1:
-        lines.append(rng.choice(_COUNTRIES))
+        lines.append(rng.choice(COUNTRIES))
     return lines
 
 
@@ -166,7 +176,7 @@ def with_block(rows: Sequence[Row], taken: Sequence[int], lines: Sequence[str]) 
     pitch = height * 1.12
     if len(old) > 1:
         tops = sorted(r.y0 for r in old)
-        steps = [b - a for a, b in zip(tops, tops[1:], strict=False) if b - a > 0.5 * height]
+        steps = [b - a for a, b in itertools.pairwise(tops) if b - a > 0.5 * height]
         pitch = sum(steps) / len(steps) if steps else pitch
     top, bottom = min(r.y0 for r in old), max(r.y1 for r in old)
     x0, x1 = min(r.x0 for r in old), max(r.x1 for r in old)
@@ -259,20 +269,20 @@ DATE_LABELS: dict[str, tuple[str, ...]] = {
     "print": ("Printed on", "Print Date", "Reprint"),
     "period": ("Period from", "From", "To", "Member since", "Promotion ends", "Gst effective from"),
 }  # fmt: skip
-_ISSUE_LABELS = (
-    "Date", "Invoice Date", "Bill Date", "Receipt Date", "Issued", "Date of issue", "Datum",
-    "Rechnungsdatum", "Fecha", "Tarikh", "Data", "DATE", "Trans Date",
-)  # fmt: skip
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 def printed_date(rng: random.Random) -> tuple[str, str]:
     """A day as it may be printed, and its ISO form."""
     y, m, d = rng.randrange(2008, 2027), rng.randrange(1, 13), rng.randrange(13, 29)
     texts = (
-        f"{d:02d}/{m:02d}/{y}", f"{d:02d}-{m:02d}-{y}", f"{d:02d}.{m:02d}.{y}", f"{y}-{m:02d}-{d:02d}",
-        f"{d} {_MONTHS[m - 1]} {y}", f"{d:02d}/{m:02d}/{y % 100:02d}", f"{_MONTHS[m - 1]} {d}, {y}",
-    )  # fmt: skip
+        f"{d:02d}/{m:02d}/{y}",
+        f"{d:02d}-{m:02d}-{y}",
+        f"{d:02d}.{m:02d}.{y}",
+        f"{y}-{m:02d}-{d:02d}",
+        f"{d} {MONTHS[m - 1]} {y}",
+        f"{d:02d}/{m:02d}/{y % 100:02d}",
+        f"{MONTHS[m - 1]} {d}, {y}",
+    )
     return rng.choice(texts), f"{y}-{m:02d}-{d:02d}"
 
 
@@ -323,13 +333,7 @@ def dated_rows(
 
 def issue_label(rng: random.Random) -> str:
     """A label for the day a document was issued."""
-    return rng.choice(_ISSUE_LABELS)
-
-
-_HEADER_NOTES = (
-    "TAX INVOICE", "RECEIPT", "CASH BILL", "Welcome", "*** COPY ***", "Thank you, please come again",
-    "INVOICE", "CASH SALES", "Official Receipt", "Rechnung", "DUPLICATE",
-)  # fmt: skip
+    return rng.choice(ISSUE_LABELS)
 
 
 def with_header(
@@ -343,11 +347,11 @@ def with_header(
     first = min((rows[i] for i in name_rows), key=lambda r: r.y0)
     last = max((rows[i] for i in name_rows), key=lambda r: r.y1)
     height = first.height
-    notes = [rng.choice(_HEADER_NOTES), str(rng.randrange(1000, 10**8))]
+    notes = [rng.choice(HEADER_NOTES), str(rng.randrange(1000, 10**8))]
     if has_form:
-        brand = " ".join(rng.sample(_NAMES, rng.choice((1, 2))))
-        notes += [brand, brand.upper(), f"{brand} {rng.choice(_TRADES)}".upper()]
-        notes += [f"{rng.choice(_TOWNS)} Branch", " ".join(rng.sample(_NAMES, 2)).lower()]
+        brand = " ".join(rng.sample(NAMES, rng.choice((1, 2))))
+        notes += [brand, brand.upper(), f"{brand} {rng.choice(TRADES)}".upper()]
+        notes += [f"{rng.choice(TOWNS)} Branch", " ".join(rng.sample(NAMES, 2)).lower()]
     text = rng.choice(notes)
     below = has_form and rng.random() < 0.3
     edge = last.y1 if below else first.y0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +32,12 @@ from edge_runtime.extract.vocabulary import cue_key, legal_form_pattern
 from edge_runtime.values import Box, Document, Line, Page, PageInfo, Quad
 from tools import ranker_augment as augment
 from tools.ranker_augment import Row
+from tools.ranker_forms import made_up_form
 from tools.ranker_totals import with_closing
 from tools.score_fields import alphanumerics, normalised_equal, parse_amount
 
 NEAR = 85.0
+UNREADABLE = "<unk>"
 MAX_OTHERS = 60
 RECEIPT_FIELDS = ("company", "date", "address", "total")
 
@@ -58,6 +61,8 @@ class Example:
     is_gold: np.ndarray
     is_right: np.ndarray
     is_present: bool
+    spec: FieldSpec
+    document: Document
 
 
 def document_of(name: str, rows: Sequence[Row]) -> Document:
@@ -131,45 +136,64 @@ def variant(
     """A document like `rows` with other names, another layout and recognition noise."""
     answers = dict(fields)
     current = list(rows)
-    for name, make in (("address", augment.made_up_address), ("company", augment.made_up_name)):
-        if not answers.get(name) or rng.random() > 0.65:
-            continue
-        facts = DocumentFacts(document_of("variant", current))
-        taken, _ = rows_of_answer(facts, specs[name], str(answers[name]))
-        if not taken:
-            continue
-        printed = [facts.document.pages[0].lines[i].text for i in taken]
-        if name == "company" and len(printed) == 1:
-            if len(alphanumerics(printed[0])) > len(alphanumerics(str(answers[name]))) + 14:
-                continue
-        lines = make(rng)
-        current = augment.with_block(current, taken, lines)
-        answers[name] = augment.name_without_code(lines) if name == "company" else " ".join(lines)
+    for name in ("address", "company"):
+        if answers.get(name) and rng.random() < 0.65:
+            current = _renamed(current, answers, name, rng, specs)
     if answers.get("company") and rng.random() < 0.4:
-        facts = DocumentFacts(document_of("variant", current))
-        taken, _ = rows_of_answer(facts, specs["company"], str(answers["company"]))
+        taken, _ = _answer_rows(current, answers, "company", specs)
         if taken:
             has_form = bool(legal_form_pattern().search(cue_key(str(answers["company"]))))
             current = augment.with_header(current, taken, rng, has_form=has_form)
-    if answers.get("total") and rng.random() < 0.6:
+    amount = parse_amount(str(answers.get("total") or ""))
+    if amount is not None and rng.random() < 0.6:
         facts = DocumentFacts(document_of("variant", current))
-        amount = parse_amount(str(answers["total"]))
-        closed = None if amount is None else with_closing(current, float(amount), rng, facts)
+        closed = with_closing(current, float(amount), rng, facts)
         if closed is not None:
             current, answers["total"] = closed[0], f"{closed[1]:.2f}"
-    keep: set[int] = set()
-    facts = DocumentFacts(document_of("variant", current))
-    for name, value in answers.items():
-        if value and name in specs:
-            candidates, _ = make_candidates(facts, specs[name])
-            gold, _ = marks(name, candidates, str(value))
-            keep |= {
-                line.index for c, g in zip(candidates, gold, strict=True) if g for line in c.lines
-            }
-    current = augment.without_some(current, sorted(keep), rng, rng.choice((0.0, 0.1, 0.25)))
+    kept = {
+        i for name in answers if name in specs for i in _gold_rows(current, answers, name, specs)
+    }
+    current = augment.without_some(current, sorted(kept), rng, rng.choice((0.0, 0.1, 0.25)))
     if rng.random() < 0.5:
         current = augment.tightened(current, rng)
     return augment.noisy(current, rng), answers
+
+
+def _answer_rows(
+    rows: Sequence[Row], answers: Mapping[str, Any], name: str, specs: Mapping[str, FieldSpec]
+) -> tuple[list[int], list[Candidate]]:
+    facts = DocumentFacts(document_of("variant", rows))
+    return rows_of_answer(facts, specs[name], str(answers[name]))
+
+
+def _gold_rows(
+    rows: Sequence[Row], answers: Mapping[str, Any], name: str, specs: Mapping[str, FieldSpec]
+) -> set[int]:
+    if not answers.get(name):
+        return set()
+    _, chosen = _answer_rows(rows, answers, name, specs)
+    return {line.index for candidate in chosen for line in candidate.lines}
+
+
+def _renamed(
+    rows: list[Row],
+    answers: dict[str, Any],
+    name: str,
+    rng: random.Random,
+    specs: Mapping[str, FieldSpec],
+) -> list[Row]:
+    """`rows` with a made-up name or address in place of the real one; `answers` follows."""
+    taken, _ = _answer_rows(rows, answers, name, specs)
+    printed = "".join(rows[i].text for i in taken)
+    if not taken or len(alphanumerics(printed)) > len(alphanumerics(str(answers[name]))) + 14:
+        return rows  # the lines say more than the answer
+    if name == "company":
+        lines = augment.made_up_name(rng)
+        answers[name] = augment.name_without_code(lines)
+    else:
+        lines = augment.made_up_address(rng)
+        answers[name] = " ".join(lines)
+    return augment.with_block(rows, taken, lines)
 
 
 def receipt_examples(
@@ -208,6 +232,8 @@ def receipt_examples(
                 is_gold=gold,
                 is_right=right,
                 is_present=bool(reference),
+                spec=spec,
+                document=facts.document,
             )
         )
     return made
@@ -234,9 +260,13 @@ def form_examples(
     """One example per labelled value of a form, asked for by its printed label."""
     facts = DocumentFacts(document_of(name, rows))
     made: list[Example] = []
-    for number, pair in enumerate(pairs):
+    known = list(pairs)
+    times = Counter(str(pair["key"]).strip(" :").casefold() for pair in known)
+    for number, pair in enumerate(known):
         key = str(pair["key"]).strip(" :")
         value = str(pair["value"])
+        if times[key.casefold()] > 1 or UNREADABLE in value:
+            continue  # a label that stands twice has no one answer
         if len(alphanumerics(key)) < 2 or not alphanumerics(value) or len(key.split()) > 6:
             continue
         spec = FieldSpec(f"pair{number}", key, FieldKind.STRING, labels=(key,))
@@ -265,6 +295,8 @@ def form_examples(
                 is_gold=gold,
                 is_right=gold,
                 is_present=True,
+                spec=spec,
+                document=facts.document,
             )
         )
     return made
@@ -316,6 +348,8 @@ def labelled_amount_examples(
                 is_gold=gold,
                 is_right=right,
                 is_present=True,
+                spec=spec,
+                document=facts.document,
             )
         )
     return made
@@ -362,6 +396,8 @@ def dated_examples(
                 is_gold=gold,
                 is_right=right,
                 is_present=True,
+                spec=spec,
+                document=facts.document,
             )
         )
     return made
@@ -379,3 +415,41 @@ def _relabelled(
             text = f"{label}: {placed.match.text}" if label else placed.match.text
             current[at] = replace(current[at], text=text)
     return current
+
+
+def made_up_form_examples(number: int, *, group: int) -> list[Example]:
+    """Fields of a made-up form, some asked for by other words than the printed ones."""
+    rng = random.Random(f"form-{number}")
+    rows, entries = made_up_form(rng)
+    facts = DocumentFacts(document_of(f"form-{number}", rows))
+    made: list[Example] = []
+    for entry in entries:
+        words = entry.label.split()
+        asked = (
+            words[rng.randrange(len(words))]
+            if len(words) > 1 and rng.random() < 0.2
+            else entry.label
+        )
+        spec = FieldSpec("value", "value", FieldKind.STRING, labels=(asked.lower(),))
+        candidates, table = make_candidates(facts, spec)
+        wanted = alphanumerics(entry.value)
+        near = np.array([fuzz.ratio(alphanumerics(str(c.value)), wanted) for c in candidates])
+        gold = (near >= max(NEAR, float(near.max()) - 1e-9)) if len(near) else near > 0
+        made.append(
+            Example(
+                id=f"form-{number}",
+                group=group,
+                source="made",
+                role=FieldRole.STRING,
+                field=entry.label,
+                names=table.names,
+                values=table.values,
+                candidates=candidates,
+                is_gold=gold,
+                is_right=gold,
+                is_present=True,
+                spec=spec,
+                document=facts.document,
+            )
+        )
+    return made

@@ -13,58 +13,24 @@ from dataclasses import dataclass, replace
 
 from edge_runtime.extract.document_facts import DocumentFacts
 from tools.ranker_augment import Row
+from tools.ranker_words import (
+    CASH,
+    CHANGE,
+    DISCOUNT,
+    OTHER_SUMS,
+    QUANTITY,
+    ROUNDED,
+    ROUNDING,
+    SERVICE,
+    SUBTOTAL,
+    TAX,
+    TOTAL,
+)
 
-_TOTAL = (
-    "Total", "TOTAL", "Grand Total", "Total Amount", "Total Due", "Amount Due", "Total Payable",
-    "Balance Due", "Net Total", "Nett Total", "Total RM", "Total (RM)", "Bill Total", "Total Bill",
-    "Total Incl. GST", "Total (Incl VAT)", "Total Sales (Inclusive of GST)", "TOTAL AMOUNT",
-    "Invoice Total", "Amount Payable", "Net Amount", "To Pay", "Total inc tax", "Total TTC",
-    "Net à payer", "Gesamtbetrag", "Summe", "Gesamt", "Zu zahlen", "Importe total", "Total a pagar",
-    "Totale", "Totaal", "Te betalen", "Jumlah", "Jumlah Besar", "Total Amount Payable", "Total USD",
-)  # fmt: skip
-_ROUNDED = (
-    "Rounded Total", "Total Rounded", "Total After Rounding", "Nett", "Net Payable", "Total Amt Rounded",
-    "Total After Adj", "Grand Total", "Amount Due", "Total Due", "Total", "TTL AFT RND",
-)  # fmt: skip
-_SUBTOTAL = (
-    "Subtotal", "Sub Total", "SUB-TOTAL", "Sub-Total (excl.)", "Total Excl. GST", "Total before tax",
-    "Total (Excluding GST)", "Net", "Gross Amount", "Zwischensumme", "Netto", "Sous-total", "Total HT",
-    "Subtotale", "Base imponible", "Total Supplies", "Total Sales (Excluding GST)",
-)  # fmt: skip
-_TAX = (
-    "GST", "GST 6%", "Tax", "VAT", "VAT 20%", "Sales Tax", "MwSt. 19%", "TVA 20%", "IVA", "BTW", "SST 6%",
-    "Total GST", "Total Tax", "GST Amount", "Tax Amount", "Add GST", "Service Tax", "Total 6% Tax",
-)  # fmt: skip
-_ROUNDING = ("Rounding", "Rounding Adj", "Rounding Adjustment", "RND ADJ", "Round", "Pembulatan")
-_DISCOUNT = (
-    "Discount",
-    "Disc",
-    "Total Discount",
-    "Less",
-    "You saved",
-    "Total Savings",
-    "Rabatt",
-    "Voucher",
-)
-_QUANTITY = (
-    "Total Qty",
-    "Total Items",
-    "Item Count",
-    "Qty",
-    "Total Quantity",
-    "No of Items",
-    "Total Pcs",
-)
-_CASH = ("Cash", "CASH", "Payment", "Tendered", "Amount Paid", "Visa", "Mastercard", "Card", "Bar", "Tunai",
-         "Cash Received", "Paid", "Debit Card", "Efectivo")  # fmt: skip
-_CHANGE = ("Change", "CHANGE", "Change Due", "Rückgeld", "Baki", "Balance", "Cambio", "Your Change")
-_SERVICE = ("Service Charge", "Service Charge 10%", "Svc Chg", "Tip", "Delivery", "Shipping")
-_OTHER = (
-    "Deposit", "Total Exchange", "Total Return", "Total Foc", "Outstanding", "Points Earned", "Member Savings",
-    "Previous Balance", "Total Weight", "Total Disc.", "Total Vouchers", "Retour", "Pfand",
-)  # fmt: skip
-_SUMMARY = {"total", "grand", "subtotal", "tax", "cash", "change", "rounding", "discount", "service",
-            "excluding", "including", "summary"}  # fmt: skip
+_SUMMARY = {
+    *("total", "grand", "subtotal", "tax", "cash", "change", "rounding"),
+    *("discount", "service", "excluding", "including", "summary"),
+}
 _MOST_CENTS = 10**7
 
 
@@ -84,24 +50,24 @@ def closing(total: int, rng: random.Random) -> Closing:
         rows.append((label, cents, text))
 
     if rng.random() < 0.35:
-        say(rng.choice(_QUANTITY), None, str(rng.randrange(1, 15)))
+        say(rng.choice(QUANTITY), None, str(rng.randrange(1, 15)))
     rate = rng.choice((0, 0, 6, 6, 7, 10, 19, 20))
     tax = total - round(total * 100 / (100 + rate))
     net = total - tax
     service = round(net * 0.1) if rng.random() < 0.12 else 0
     discount = round(net * 0.08) if rng.random() < 0.2 else 0
     if rng.random() < 0.6:
-        say(rng.choice(_SUBTOTAL), net - service + discount)
+        say(rng.choice(SUBTOTAL), net - service + discount)
     if discount or rng.random() < 0.15:
-        say(rng.choice(_DISCOUNT), -discount if rng.random() < 0.4 else discount)
+        say(rng.choice(DISCOUNT), -discount if rng.random() < 0.4 else discount)
     if service:
-        say(rng.choice(_SERVICE), service)
+        say(rng.choice(SERVICE), service)
     if rng.random() < 0.15:
         _say_rates(say, net, tax, rng)
     elif (tax and rng.random() < 0.8) or rng.random() < 0.15:
-        say(rng.choice(_TAX), tax)
+        say(rng.choice(TAX), tax)
     if rng.random() < 0.12:
-        say(rng.choice(_OTHER), rng.choice((0, net // 3, net // 7)))
+        say(rng.choice(OTHER_SUMS), rng.choice((0, net // 3, net // 7)))
     answer = _say_total(say, total, rng)
     if rng.random() < 0.65:
         _say_payment(say, answer, rng)
@@ -113,7 +79,7 @@ def closing(total: int, rng: random.Random) -> Closing:
     return Closing(rows, answer)
 
 
-def _say_rates(say, net: int, tax: int, rng: random.Random) -> None:  # noqa: ANN001
+def _say_rates(say, net: int, tax: int, rng: random.Random) -> None:
     """Totals by tax rate, which are not what is to be paid."""
     names = rng.choice(
         (
@@ -131,29 +97,29 @@ def _say_rates(say, net: int, tax: int, rng: random.Random) -> None:  # noqa: AN
         say(name, cents)
 
 
-def _say_total(say, total: int, rng: random.Random) -> int:  # noqa: ANN001 - a local callback
+def _say_total(say, total: int, rng: random.Random) -> int:
     rounded = 5 * round(total / 5)
     kind = rng.random()
     if kind < 0.2:
-        say(rng.choice(_TOTAL), total)
-        say(rng.choice(_ROUNDING), rounded - total)
-        say(rng.choice(_ROUNDED), rounded)
+        say(rng.choice(TOTAL), total)
+        say(rng.choice(ROUNDING), rounded - total)
+        say(rng.choice(ROUNDED), rounded)
         return rounded
     if kind < 0.3:
-        say(rng.choice(_ROUNDING), 0)
-    say(rng.choice(_TOTAL), total)
+        say(rng.choice(ROUNDING), 0)
+    say(rng.choice(TOTAL), total)
     if kind > 0.85:
-        say(rng.choice(_TOTAL), total)
+        say(rng.choice(TOTAL), total)
     return total
 
 
-def _say_payment(say, answer: int, rng: random.Random) -> None:  # noqa: ANN001 - a local callback
+def _say_payment(say, answer: int, rng: random.Random) -> None:
     exact = rng.random() < 0.4
     step = rng.choice((100, 500, 1000, 5000))
     paid = answer if exact else (answer // step + 1) * step
-    say(rng.choice(_CASH), paid)
+    say(rng.choice(CASH), paid)
     if not exact or rng.random() < 0.5:
-        say(rng.choice(_CHANGE), paid - answer)
+        say(rng.choice(CHANGE), paid - answer)
 
 
 def with_closing(

@@ -1,7 +1,8 @@
 """Make `pipelines/ranker.json`: weights, calibration and thresholds for choosing field values.
 
     python tools/train_ranker.py --data DIR --ids FILE [--ids FILE] --lines FILE
-        [--form-lines FILE --form-ids FILE] [--out pipelines/ranker.json] [--report report.json]
+        [--form-lines FILE --form-ids FILE] [--model GGUF]
+        [--out pipelines/ranker.json] [--report report.json]
 
 DIR holds `receipts_text.jsonl` (reference lines and fields) and `documents.jsonl`; `--lines` and
 `--form-lines` are recognised lines of its images. Only documents named in `--ids` are read, so
@@ -35,13 +36,16 @@ from edge_runtime.extract.calibration import Calibrator, expected_calibration_er
 from edge_runtime.extract.labels import FieldRole
 from edge_runtime.extract.ranking import Ranking, rank, signals_of
 from tools import ranker_data as data
+from tools import ranker_model
 from tools.ranker_data import Example
 
 L2 = 0.01
 MAX_ITERATIONS = 120
 N_FOLDS = 5
+N_THREADS = 2
 N_VARIANTS = 3
-SOURCE_WEIGHT = {"ocr": 2.0, "ref": 1.0, "var": 1.0, "form": 1.0, "row": 1.0}
+N_MADE_UP_FORMS = 120
+SOURCE_WEIGHT = {"ocr": 2.0, "ref": 1.0, "var": 1.0, "form": 1.0, "made": 1.0, "row": 1.0}
 SIGNALS = ("logit", "margin", "score", "ocr", "ocr_doubt", "letters", "n_lines", "repaired")
 WANTED_WRONG_SHARE = 0.06
 ABSENT_WEIGHT = 0.1
@@ -270,7 +274,10 @@ def report_of(picked: Sequence[Picked], calibrator: Calibrator) -> dict[str, Any
 
 
 def train_role(
-    role: FieldRole, examples: Sequence[Example], columns: np.ndarray | None = None
+    role: FieldRole,
+    examples: Sequence[Example],
+    columns: np.ndarray | None = None,
+    model: Path | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The entry of one role for the weights file, and its report."""
     picked = cross_validate(examples, columns)
@@ -287,7 +294,40 @@ def train_role(
         },
         "thresholds": limits,
     }
+    if model is not None:
+        opinion, report["model"] = model_entry(role, picked, model)
+        if opinion is not None:
+            entry["model"] = opinion
     return entry, report
+
+
+def model_entry(
+    role: FieldRole, picked: Sequence[Picked], model: Path
+) -> tuple[dict[str, float] | None, dict[str, Any]]:
+    """Weights of the model's opinion for doubtful fields of recognised pages."""
+    real = [p for p in picked if p.example.is_present and p.example.source in {"ocr", "form"}]
+    questions = []
+    for p in real:
+        if len(p.ranking.choices) < 2 or p.ranking.margin >= ranker_model.ASK_BELOW_MARGIN:
+            continue
+        right = {
+            id(c): bool(r) for c, r in zip(p.example.candidates, p.example.is_right, strict=True)
+        }
+        choices = ranker_model.leading(p.ranking.choices)
+        questions.append(
+            ranker_model.Question(
+                group=p.example.group,
+                spec=p.example.spec,
+                document=p.example.document,
+                choices=choices,
+                is_right=np.array([right[id(c.candidate)] for c in choices], dtype=bool),
+            )
+        )
+    if not questions:
+        return None, {"n_fields": len(real), "n_asked": 0}
+    questions.sort(key=lambda q: id(q.document))
+    ranker_model.ask(questions, model, N_THREADS)
+    return ranker_model.weigh(role, questions, len(real))
 
 
 def read_ids(paths: Iterable[Path]) -> list[str]:
@@ -336,6 +376,8 @@ def read_forms(args: argparse.Namespace) -> list[Example]:
         if row["set"] == "forms" and row["id"] in lines:
             rows = data.recognised_rows(lines[row["id"]])
             examples += data.form_examples(row["id"], rows, row["pairs"], group=number)
+    for number in range(N_MADE_UP_FORMS):
+        examples += data.made_up_form_examples(number, group=10**6 + number)
     return examples
 
 
@@ -346,6 +388,7 @@ def main() -> int:
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--form-ids", type=Path)
     parser.add_argument("--form-lines", type=Path)
+    parser.add_argument("--model", type=Path, help="GGUF whose opinion is weighed in")
     parser.add_argument("--out", type=Path, default=Path("pipelines/ranker.json"))
     parser.add_argument("--report", type=Path)
     args = parser.parse_args()
@@ -354,7 +397,7 @@ def main() -> int:
     reports: dict[str, Any] = {}
     for role in RECEIPT_ROLES:
         mine = [e for e in examples if e.role is role]
-        roles[role.value], reports[role.value] = train_role(role, mine)
+        roles[role.value], reports[role.value] = train_role(role, mine, model=args.model)
     rows = [e for e in examples if e.source == "row"]
     columns = np.array([bool(AMOUNT_FEATURES.match(name)) for name in rows[0].names])
     roles["amount"], reports["amount"] = train_role(FieldRole.AMOUNT, rows, columns)
@@ -364,7 +407,7 @@ def main() -> int:
     }
     if args.form_lines and args.form_ids:
         forms = read_forms(args)
-        entry, reports["labelled"] = train_role(FieldRole.STRING, forms)
+        entry, reports["labelled"] = train_role(FieldRole.STRING, forms, model=args.model)
         roles |= {role.value: entry for role in LABELLED_ROLES}
     text = json.dumps({"format": 1, "roles": roles}, indent=None, separators=(",", ":"))
     args.out.write_text(text.replace('},"', '},\n"') + "\n", encoding="utf-8")

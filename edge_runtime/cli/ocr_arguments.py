@@ -41,9 +41,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--ocr-only", action="store_true", help="read the text, extract nothing")
     group.add_argument("--model", metavar="M", help="language model: catalogue name or GGUF file")
-    group.add_argument(
-        "--no-model", action="store_true", help="never load a language model"
-    )
+    group.add_argument("--no-model", action="store_true", help="never load a language model")
     group.add_argument(
         "--strategy",
         choices=("auto", "select", "generate"),

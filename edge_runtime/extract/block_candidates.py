@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from edge_runtime.extract.candidates import Candidate, Piece, part, raw_of, whole
 from edge_runtime.extract.confusions import fold_alnum
@@ -78,7 +79,7 @@ def _distinct(pieces: list[Piece]) -> list[Piece]:
     seen: set[str] = set()
     kept: list[Piece] = []
     for piece in pieces:
-        key = fold_alnum(piece.text)
+        key = _key(piece.text)
         if key and key not in seen:
             seen.add(key)
             kept.append(piece)
@@ -117,11 +118,16 @@ def chain(facts: DocumentFacts, start: Run, limit: int) -> Iterator[Run]:
         n += 1
 
 
+@lru_cache(maxsize=8192)
+def _key(text: str) -> str:
+    return fold_alnum(text)
+
+
 def _candidate(pieces: tuple[Piece, ...], kind: FieldKind, origin: str) -> Candidate | None:
     raw = raw_of(pieces)
     value, reasons = repair_text(raw)
-    key = fold_alnum(value)
-    if sum(c.isalpha() for c in key) < _MIN_LETTERS:
+    key = "".join(_key(p.text) for p in pieces) if value == raw else fold_alnum(value)
+    if len(key) < _MIN_LETTERS or key.isdigit():
         return None
     return Candidate(value, raw, kind, pieces, key, reasons, origin=origin)
 

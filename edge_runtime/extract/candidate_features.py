@@ -199,7 +199,7 @@ def _block_extra(
     trims = {first.trim, last.trim}
     n = len(candidate.pieces)
     full = text_features(last.run.text)
-    inside = match_label(candidate.raw, terms)
+    inside = match_label(first.text, terms)
     left = _label_left(facts, first, terms)
     above = _label_above(facts, first.run, terms)
     inline = match_label(first.run.text[: first.start], terms) if first.start else NO_LABEL
@@ -210,7 +210,7 @@ def _block_extra(
         *(t in trims for t in _TRIMS),
         last.trim == "" and full[TEXT_NAMES.index("code_in_parentheses")] > 0,
         last.trim == "" and full[TEXT_NAMES.index("legal_inside")] > 0,
-        math.log1p(sum(c.isalpha() for c in candidate.raw)) / 4,
+        math.log1p(len(candidate.key)) / 4,
         times[candidate.key] > 1,
         len(candidate.key) >= _MIN_ECHO and _glued_text(facts).count(candidate.key) > 1,
         _domain_match(facts, candidate.key),

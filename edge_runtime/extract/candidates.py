@@ -15,6 +15,8 @@ from edge_runtime.extract.page_layout import Run, join_texts
 from edge_runtime.extract.schema import FieldKind
 from edge_runtime.values import Box, Evidence, Line, Quad
 
+_SEPARATORS = " :;=*~_|"
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -105,10 +107,13 @@ def whole(run: Run) -> Piece:
 
 
 def part(run: Run, start: int, end: int, trim: str) -> Piece:
-    """`run.text[start:end]` without blanks and separators around it."""
+    """`run.text[start:end]` without blanks and separators around it.
+
+    A comma at the end of the printed line stays: it joins the line to the next one.
+    """
     text = run.text[start:end]
-    lead = len(text) - len(text.lstrip(" :;,=*-~_|"))
-    tail = len(text.rstrip(" :;,=*~_|"))
+    lead = len(text) - len(text.lstrip(_SEPARATORS + ",-"))
+    tail = len(text.rstrip(_SEPARATORS if end == len(run.text) else _SEPARATORS + ","))
     return Piece(run, start + lead, start + max(lead, tail), text[lead:tail], trim)
 
 

@@ -15,9 +15,23 @@ from edge_runtime.extract.page_layout import Run
 from edge_runtime.extract.schema import FieldKind, FieldSpec
 from edge_runtime.extract.text_repair import repair_text
 
-LAYOUTS = ("inline", "right", "right_two", "below", "below_block", "left", "pattern")
+LAYOUTS = (
+    "inline",
+    "right",
+    "right_two",
+    "below",
+    "below_block",
+    "cell",
+    "cell_block",
+    "left",
+    "pattern",
+)
 _MIN_LABEL = 0.6
 _MAX_BLOCK = 6
+_MAX_CELL_ROWS = 6
+_MAX_CELL_VALUES = 3
+_CELL_REACH = 5.0  # line heights
+_MAX_LABEL_REST = 30
 _MAX_PATTERN = 60
 _EMAIL = re.compile(r"[\w.+\-]+\s?@\s?[\w\-]+(?:\.[\w\-]+)+")
 _URL = re.compile(
@@ -57,6 +71,9 @@ def _beside(
     below = layout.below(run)
     if has_inline:
         yield "inline", (after,)
+        colon = after.text.find(":")
+        if 0 < colon < _MAX_LABEL_REST:
+            yield "inline", (part(run, after.start + colon + 1, len(run.text), "label"),)
         if below is not None and spec.kind in (FieldKind.TEXT, FieldKind.STRING):
             yield "below_block", (after, whole(below))
     right = layout.right_of(run)
@@ -76,11 +93,39 @@ def _beside(
         else:
             break
         below = layout.below(below)
+    yield from _in_cell(facts, run, spec)
     left = layout.left_of(run)
     if left is not None and not has_inline:
         yield "left", (part(left, 0, len(left.text), ""),)
     if hit.start > 1:
         yield "left", (part(run, 0, hit.start, "label"),)
+
+
+def _in_cell(
+    facts: DocumentFacts, run: Run, spec: FieldSpec
+) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    """Values further down in the box of a form whose upper left corner holds the label."""
+    layout = facts.layout
+    unit = layout.line_height[run.page]
+    right = layout.right_of(run)
+    x0 = run.box.x0 - unit
+    x1 = right.box.x0 - 0.2 * unit if right is not None else layout.extent[run.page].x1
+    nearest = layout.below(run)
+    found: list[Run] = []
+    for row in layout.rows[run.row + 1 : run.row + 1 + _MAX_CELL_ROWS]:
+        for other in row:
+            inside = x0 <= other.box.x0 and other.box.x1 <= x1 + unit
+            near = other.box.y0 - run.box.y1 < _CELL_REACH * unit
+            if other.page == run.page and inside and near and any(c.isalnum() for c in other.text):
+                found.append(other)
+    for other in found[:_MAX_CELL_VALUES]:
+        if other is not nearest:
+            yield "cell", (part(other, 0, len(other.text), ""),)
+    if spec.kind in (FieldKind.TEXT, FieldKind.STRING):
+        for other in found[:_MAX_CELL_VALUES]:
+            below = layout.below(other)
+            if other is not nearest and below is not None:
+                yield "cell_block", (part(other, 0, len(other.text), ""), whole(below))
 
 
 def _gap(facts: DocumentFacts, label: Run, piece: Piece) -> float:

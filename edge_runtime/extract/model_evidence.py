@@ -8,15 +8,17 @@ probabilities by trained weights; roles without such weights are never asked abo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from edge_runtime.extract.asker import Asker
 from edge_runtime.extract.labels import FieldRole, role_of
 from edge_runtime.extract.ranking import Choice, Ranker, Ranking, RoleWeights, signals_of
 from edge_runtime.extract.schema import ExtractionSchema, FieldSpec
+from edge_runtime.llm.engine import ScoredContinuation
 from edge_runtime.llm.prompt import Role, Segment
 
-_MAX_OPTIONS = 6
+MAX_OPTIONS = 6
 _LEAST_PROBABILITY = 1e-6
 _INSTRUCTION = "Read the document and answer with words copied from it."
 _EXAMPLE = """GREEN VALLEY BOOKS LTD
@@ -79,9 +81,8 @@ class ModelEvidence:
         weights = self._ranker.roles[role_of(spec)].model
         if weights is None:
             return ranking
-        asked, rest = ranking.choices[:_MAX_OPTIONS], ranking.choices[_MAX_OPTIONS:]
-        question = Segment(Role.QUESTION, _question(spec.name, spec.description))
-        opinions = asker.score([question], [" ".join(c.candidate.raw.split()) for c in asked])
+        asked, rest = ranking.choices[:MAX_OPTIONS], ranking.choices[MAX_OPTIONS:]
+        opinions = opinions_on(asker, spec, asked)
         scores = [
             weights.prior * math.log(max(choice.probability, _LEAST_PROBABILITY))
             + weights.logprob_sum * opinion.logprob_sum
@@ -95,6 +96,14 @@ class ModelEvidence:
     def confidence(self, entry: RoleWeights, ranking: Ranking) -> float:
         """Calibrated probability that the best choice is right."""
         return entry.calibrator.probability(signals_of(ranking))
+
+
+def opinions_on(
+    asker: Asker, spec: FieldSpec, choices: Sequence[Choice]
+) -> list[ScoredContinuation]:
+    """How probable the model finds each choice as the answer to a question about the field."""
+    question = Segment(Role.QUESTION, _question(spec.name, spec.description))
+    return asker.score([question], [" ".join(c.candidate.raw.split()) for c in choices])
 
 
 def _question(name: str, description: str) -> str:

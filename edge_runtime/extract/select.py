@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from edge_runtime.extract import locales
 from edge_runtime.extract.asker import Asker
@@ -41,7 +41,7 @@ from edge_runtime.values import Document, FieldStatus, FieldValue, Line
 NO_CANDIDATE = "no_candidate"
 NOT_TRAINED = "role_without_weights"
 
-_LEAST_CONFIDENCE = 0.25
+_LEAST_CONFIDENCE = 0.15
 """Below it a value is more likely to mislead than to help, and the field is missing."""
 
 _CHEAPEST_FIRST = (
@@ -75,7 +75,7 @@ class SelectStrategy:
         ranker: Replaces the shipped weights.
     """
 
-    name: ClassVar[str] = "select"
+    name = "select"
 
     def __init__(
         self,

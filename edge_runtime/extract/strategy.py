@@ -14,7 +14,10 @@ from edge_runtime.values import Document, FieldValue, Line
 class Strategy(Protocol):
     """Turns a document into the fields of a schema."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """For people and results."""
+        ...
 
     def wants_model(self, schema: ExtractionSchema) -> bool:
         """Whether a language model can change anything for this schema."""

@@ -140,6 +140,7 @@ COUNTRIES = (
 )
 
 
+@lru_cache(maxsize=8192)
 def cue_key(text: str) -> str:
     """`text` folded so that lookalike letters compare equal."""
     return fold(text).translate(_CONFUSED)
@@ -175,12 +176,20 @@ def legal_form_pattern() -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{'|'.join(keys)})\.?(?![a-z])")
 
 
+@lru_cache(maxsize=8192)
+def _keys(text: str) -> tuple[str, ...]:
+    key, apart = cue_key(text), cue_key(unglue(text))
+    return (key,) if key == apart else (key, apart)
+
+
 def classes_of(text: str, cues: dict[str, str]) -> frozenset[str]:
     """Names of the word classes that `text` has a word of."""
-    key = cue_key(unglue(text))
-    return frozenset(name for name, words in cues.items() if cue_pattern(words).search(key))
+    keys = _keys(text)
+    return frozenset(
+        name for name, words in cues.items() if any(cue_pattern(words).search(key) for key in keys)
+    )
 
 
 def count_words(text: str, words: str) -> int:
     """How many words of the list occur in `text`."""
-    return len(cue_pattern(words).findall(cue_key(unglue(text))))
+    return max(len(cue_pattern(words).findall(key)) for key in _keys(text))
