@@ -7,12 +7,17 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+# A machine that is busy with something else must not fail a test.
+hypothesis.settings.register_profile("steady", deadline=None)
+hypothesis.settings.load_profile("steady")
+
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -49,9 +54,8 @@ def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_models(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of pulled default models; the test is skipped where there are none."""
-    from edge_runtime.models.store import resolve
-
     from edge_runtime.errors import ModelNotFound
+    from edge_runtime.models.store import resolve
 
     monkeypatch.setenv("EDGE_RUNTIME_MODELS", str(REAL_MODELS_DIR))
     for name, role in (

