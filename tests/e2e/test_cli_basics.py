@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # `edge-run ocr` with a pipeline that needs no models and takes 0.1 s a document
 SLOW_PIPELINE = """
-    import contextlib, sys, time
+    import contextlib, signal, sys, time
+    # a test run in the background may have been started with interrupts ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from edge_runtime.cli import main, ocr_command
     from edge_runtime.events import Result
     from edge_runtime.trace import Recorder
