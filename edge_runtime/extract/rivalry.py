@@ -6,9 +6,10 @@ the first date of the page; the labels beside the dates settle whose is whose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from typing import TypeAlias
 
 from edge_runtime.extract.candidates import Candidate
 from edge_runtime.extract.document_facts import DocumentFacts
@@ -21,6 +22,8 @@ _FITS = 0.6  # least fit of a label that claims a value
 _ALL_LABEL = 0.9
 _CLAIMED_FACTOR = 25.0  # odds of a value under the field's own label, against one under none
 _FOREIGN_FACTOR = 0.02  # odds of a value under a rival's label
+
+Place: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 class _Family(Enum):
@@ -63,13 +66,13 @@ def _without_sharing(
     settled: list[tuple[FieldSpec, Ranking]],
 ) -> list[tuple[FieldSpec, Ranking]]:
     """One place on the page answers one field: the less certain of two looks elsewhere."""
-    owner: dict[tuple[tuple[int, int, int], ...], int] = {}
+    owner: dict[Place, int] = {}
     result = list(settled)
     order = sorted(range(len(result)), key=lambda i: -_lead_probability(result[i][1]))
     for i in order:
         spec, ranking = result[i]
         while ranking.choices:
-            place = _place(ranking.choices[0].candidate)
+            place = place_of(ranking.choices[0].candidate)
             if owner.setdefault(place, i) == i:
                 break
             ranking = replace(ranking, choices=ranking.choices[1:])
@@ -77,11 +80,18 @@ def _without_sharing(
     return result
 
 
+def without_places(ranking: Ranking, taken: Collection[Place]) -> Ranking:
+    """A ranking without what another field already shows."""
+    kept = tuple(c for c in ranking.choices if place_of(c.candidate) not in taken)
+    return ranking if len(kept) == len(ranking.choices) else replace(ranking, choices=kept)
+
+
 def _lead_probability(ranking: Ranking) -> float:
     return ranking.choices[0].probability if ranking.choices else 0.0
 
 
-def _place(candidate: Candidate) -> tuple[tuple[int, int, int], ...]:
+def place_of(candidate: Candidate) -> Place:
+    """Where a candidate stands, equal for candidates that are the same print."""
     return tuple((piece.run.index, piece.start, piece.end) for piece in candidate.pieces)
 
 

@@ -31,7 +31,7 @@ from edge_runtime.extract.ranking import (
     scores_of,
 )
 from edge_runtime.extract.review import LOW_CONFIDENCE, ReviewRules, decide_status
-from edge_runtime.extract.rivalry import families_of, settle
+from edge_runtime.extract.rivalry import Place, families_of, place_of, settle, without_places
 from edge_runtime.extract.schema import ExtractionSchema, FieldKind, FieldSpec
 from edge_runtime.extract.strategy import document_segment
 from edge_runtime.llm.prompt import Segment
@@ -43,6 +43,19 @@ NOT_TRAINED = "role_without_weights"
 
 _LEAST_CONFIDENCE = 0.15
 """Below it a value is more likely to mislead than to help, and the field is missing."""
+
+_LEAST_LABELLED_OK = 0.97
+"""For values that only a label speaks for: their confidence was calibrated on forms that have the
+field, so a field that is absent is found too readily."""
+
+_LABELLED = {
+    FieldRole.STRING,
+    FieldRole.IDENTIFIER,
+    FieldRole.PERSON,
+    FieldRole.TEXT,
+    FieldRole.CONTACT,
+    FieldRole.CHOICE,
+}
 
 _CHEAPEST_FIRST = (
     FieldRole.DATE,
@@ -113,8 +126,13 @@ class SelectStrategy:
             )
         undecided: list[tuple[FieldSpec, Ranking]] = []
         order = sorted(schema.fields, key=lambda spec: _CHEAPEST_FIRST.index(role_of(spec)))
+        taken: set[Place] = set()
         for family in families_of(order):
-            for spec, ranking in self._ranked(facts, family):
+            for spec, settled in self._ranked(facts, family):
+                ranking = settled
+                if spec.kind not in _READ_AGAIN:  # texts: a number or date may be part of one
+                    ranking = without_places(settled, taken)
+                    taken.update(place_of(c.candidate) for c in ranking.choices[:1])
                 if asker is not None and self._model.would_help(role_of(spec), ranking):
                     undecided.append((spec, ranking))
                 else:
@@ -168,7 +186,8 @@ class SelectStrategy:
     ) -> FieldValue:
         candidate = choice.candidate
         value, reasons = self._value(facts, spec, choice)
-        rules = self._rules or replace(ReviewRules(), ok_confidence=entry.ok_confidence)
+        least = _LEAST_LABELLED_OK if role_of(spec) in _LABELLED else 0.0
+        rules = self._rules or replace(ReviewRules(), ok_confidence=max(entry.ok_confidence, least))
         repaired = candidate.value != candidate.raw and spec.kind not in _READ_AGAIN
         status, reasons = decide_status(
             value,
